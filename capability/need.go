@@ -1,0 +1,76 @@
+package capability
+
+// Need is an estimate of the memory that one way of running a model takes, in bytes over all devices.
+type Need struct {
+	WeightsBytes int64 `json:"weights_bytes"`
+	KVBytes      int64 `json:"kv_bytes"`
+	StateBytes   int64 `json:"state_bytes"`   // recurrent state
+	ComputeBytes int64 `json:"compute_bytes"` // scratch space for one batch
+	RuntimeBytes int64 `json:"runtime_bytes"` // the driver's own context on each device
+}
+
+// Total is the sum of all parts.
+func (n Need) Total() int64 {
+	return n.WeightsBytes + n.KVBytes + n.StateBytes + n.ComputeBytes + n.RuntimeBytes
+}
+
+// Setting is how a model is to be run.
+type Setting struct {
+	Context int    // of each slot
+	KVType  string // of keys and of values
+	Slots   int    // 0 counts as 1
+	UBatch  int    // tokens computed at once; 0: the engines' default
+	Devices int    // GPUs that it is split over; 0: the processor alone
+}
+
+const (
+	defaultUBatch = 512
+	contextStep   = 256 // engines round the context up to this
+	// runtimeBytes is what a CUDA or ROCm context takes on a device before any tensor: 250 to 500 MiB were seen.
+	runtimeBytes = 400 << 20
+)
+
+// Estimate is the memory that a model of this shape takes when run like this.
+func (s Shape) Estimate(set Setting) Need {
+	slots := int64(max(set.Slots, 1))
+	ubatch := int64(set.UBatch)
+	if ubatch <= 0 {
+		ubatch = defaultUBatch
+	}
+	kind, ok := kvTypes[set.KVType]
+	if !ok {
+		kind = kvTypes[DefaultKVType]
+	}
+	cells := roundUp(int64(set.Context), contextStep)
+	window := min(cells, roundUp(s.Window+ubatch, contextStep))
+
+	need := Need{WeightsBytes: s.Weights}
+	for _, layer := range s.Layers {
+		n := cells
+		if layer.Sliding && s.Window > 0 && !s.FullWindow {
+			n = window
+		}
+		need.KVBytes += slots * n * (kind.bytes(layer.Key) + kind.bytes(layer.Value))
+		need.StateBytes += slots * layer.State
+	}
+	devices := int64(max(set.Devices, 1))
+	need.ComputeBytes = devices * s.compute(cells*slots, ubatch)
+	if set.Devices > 0 {
+		need.RuntimeBytes = devices * runtimeBytes
+	}
+	return need
+}
+
+// compute is the scratch space of one batch: the logits, the widest step of a layer, and the attention mask.
+func (s Shape) compute(cells, ubatch int64) int64 {
+	const single = 4 // bytes of a float
+	return ubatch * (s.Vocabulary + 3*s.Embedding + 2*s.FeedForward) * single
+}
+
+// largestLayer is the most that one layer takes; a split over devices can waste up to that much on each.
+func (n Need) largestLayer(s Shape) int64 {
+	if len(s.Layers) == 0 {
+		return 0
+	}
+	return (n.WeightsBytes + n.KVBytes) / int64(len(s.Layers))
+}

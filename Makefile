@@ -1,0 +1,92 @@
+# localllm: `make demo` shows the whole way on this machine, `make test` proves it. `make help` lists the rest.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+export GOFLAGS := -buildvcs=false
+
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+COMMIT  ?= $(shell git rev-parse --short HEAD 2>/dev/null || echo unknown)
+LDFLAGS := -s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT)
+TOOLS   := $(CURDIR)/.tools/bin
+ROUNDS  ?= 500
+FUZZTIME ?= 3m
+
+STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
+
+.PHONY: help build install demo test test-clients race check vet fmt lint vuln generate engines bench chaos fuzz cover clean
+
+help: ## this list
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
+
+build: ## bin/localllm
+	go build -ldflags '$(LDFLAGS)' -o bin/localllm ./cmd/localllm
+
+install: ## localllm into GOBIN
+	go install -ldflags '$(LDFLAGS)' ./cmd/localllm
+
+demo: build ## the whole way on this machine; MODEL=… for a real model, PULL=1 to fetch it
+	@bin/localllm demo $(if $(MODEL),--model '$(MODEL)') $(if $(PULL),--pull)
+
+test: engines ## all tests, against real engines
+	go test -timeout 20m ./...
+
+test-clients: build engines ## real MCP clients against the real server
+	go test -tags clients -timeout 20m -count=1 ./test/clients/...
+
+race: engines ## all tests under the race detector
+	go test -race -timeout 40m ./...
+
+check: fmt vet lint generate vuln ## format, vet on every platform, lint, tidy, generated files
+	go mod tidy -diff
+	go test ./internal/repotest
+
+fmt:
+	@unformatted=$$(git ls-files -co --exclude-standard '*.go' | xargs gofmt -l); \
+	  test -z "$$unformatted" || { echo "gofmt: $$unformatted"; exit 1; }
+
+vet:
+	go vet ./...
+	CGO_ENABLED=0 go vet ./...
+	CGO_ENABLED=0 GOOS=darwin GOARCH=arm64 go vet ./...
+	CGO_ENABLED=0 GOOS=windows GOARCH=amd64 go vet ./...
+
+lint: $(TOOLS)/staticcheck
+	$(TOOLS)/staticcheck ./...
+
+$(TOOLS)/staticcheck:
+	GOBIN=$(TOOLS) go install $(STATICCHECK)
+
+$(TOOLS)/govulncheck:
+	GOBIN=$(TOOLS) go install $(GOVULNCHECK)
+
+# The database of vulnerabilities is a host of its own; where it can't be reached, say so and go on.
+vuln: $(TOOLS)/govulncheck
+	@out=$$($(TOOLS)/govulncheck ./... 2>&1); status=$$?; \
+	  if [ $$status -ne 0 ] && grep -qE 'dial tcp|no such host|connection refused|Forbidden|proxyconnect|fetching vulnerabilities' <<<"$$out"; \
+	  then echo "govulncheck: its database can't be reached from here, not checked"; \
+	  else echo "$$out"; exit $$status; fi
+
+generate: ## docs/cli.md, docs/tool.md and man pages are what the code says
+	go run ./cmd/localllm docs --check docs
+
+engines: ## llama-server and ollama for the tests, in .engines
+	@go run ./test/engines
+
+bench: build engines ## measure, and write docs/results.md
+	go run ./test/bench
+
+chaos: engines ## kill everything at random: ROUNDS=500
+	LOCALLLM_CHAOS=$(ROUNDS) go test -count=1 -timeout 60m ./test/chaos/... ./internal/workspace/... ./internal/journal/...
+
+fuzz: ## every parser of foreign text: FUZZTIME=3m each
+	@set -e; for f in $$(git grep -l '^func Fuzz' -- '*_test.go'); do \
+	  for name in $$(grep -oE '^func Fuzz[A-Za-z0-9_]+' $$f | cut -c6-); do \
+	    echo "== $$name ($$f)"; go test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) ./$$(dirname $$f); \
+	  done; done
+
+cover: engines ## coverage of the packages that decide
+	@go test -coverprofile=.cover.out -coverpkg=./capability/...,./lifecycle/...,./delegate/...,./scoring/...,./stats/... ./capability/... ./lifecycle/... ./delegate/... ./scoring/... ./stats/... \
+	  && go tool cover -func=.cover.out | tail -n 1
+
+clean: ## remove what was built, the engines too
+	rm -rf bin dist .tools .engines .cover.out

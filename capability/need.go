@@ -54,17 +54,28 @@ func (s Shape) Estimate(set Setting) Need {
 		need.StateBytes += slots * layer.State
 	}
 	devices := int64(max(set.Devices, 1))
-	need.ComputeBytes = devices * s.compute(cells*slots, ubatch)
+	need.ComputeBytes = devices * s.compute(cells, ubatch)
 	if set.Devices > 0 {
 		need.RuntimeBytes = devices * runtimeBytes
 	}
 	return need
 }
 
-// compute is the scratch space of one batch: the logits, the widest step of a layer, and the attention mask.
+// compute is the scratch space of one batch, as llama.cpp lays it out with flash attention: five copies of the layers'
+// input and output, the attention mask in half precision, and the larger of the logits and the widest feed-forward
+// step, which are never needed at the same time. Slots share it: each has a cache of its own. It was measured on the processor's back end; a GPU's differs a little.
 func (s Shape) compute(cells, ubatch int64) int64 {
-	const single = 4 // bytes of a float
-	return ubatch * (s.Vocabulary + 3*s.Embedding + 2*s.FeedForward) * single
+	const single, half = 4, 2 // bytes of a float
+	wide := max(s.Vocabulary, 3*s.FeedForward, 3*s.ExpertsUsed*s.expertWidth())
+	return ubatch * (single*(wide+5*s.Embedding) + half*cells)
+}
+
+// expertWidth is the width of one expert; older files give it as that of a dense layer.
+func (s Shape) expertWidth() int64 {
+	if s.ExpertWidth > 0 {
+		return s.ExpertWidth
+	}
+	return s.FeedForward
 }
 
 // largestLayer is the most that one layer takes; a split over devices can waste up to that much on each.

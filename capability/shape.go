@@ -9,7 +9,10 @@ type Shape struct {
 
 	Embedding    int64
 	Vocabulary   int64
-	FeedForward  int64 // width of the widest feed-forward step that is computed at once, all used experts together
+	FeedForward  int64 // width of the widest dense layer
+	Experts      int64
+	ExpertsUsed  int64
+	ExpertWidth  int64
 	Heads        int64
 	HeadSize     int64 // of keys; a quantized cache needs a multiple of 32
 	ContextLimit int64

@@ -1,0 +1,104 @@
+package stats
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+)
+
+const (
+	block = 256 << 10
+	// longestLine is more than any writer's line; what is longer is a bad one.
+	longestLine = 4 << 20
+)
+
+// Read hands every record to fn, in the log's order, and counts the lines that are none. fn ends it with an error.
+func Read(ctx context.Context, r io.Reader, fn func(Record) error) (skipped int, err error) {
+	err = blocks(ctx, r, func() []byte { return nil }, func(b []byte) error {
+		for len(b) > 0 {
+			var one []byte
+			one, b = nextLine(b)
+			if len(one) == 0 {
+				continue
+			}
+			rec, ok := ParseLine(one)
+			if !ok {
+				skipped++
+				continue
+			}
+			if err := fn(rec); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return skipped, err
+}
+
+// nextLine cuts the first line off, without its end; a line of nothing but space is empty.
+func nextLine(b []byte) (one, rest []byte) {
+	if i := bytes.IndexByte(b, '\n'); i >= 0 {
+		one, rest = b[:i], b[i+1:]
+	} else {
+		one = b
+	}
+	if n := len(one); n > 0 && one[n-1] == '\r' {
+		one = one[:n-1]
+	}
+	if len(one) > 0 && (one[0] == ' ' || one[0] == '\t') {
+		one = bytes.TrimSpace(one)
+	}
+	return one, rest
+}
+
+// blocks cuts what it reads at line ends and hands the pieces over. fresh gives a buffer to fill, or nil for a new
+// one; a piece handed over is the receiver's. A line longer than longestLine is handed over in pieces that are no
+// JSON: all but its first are dropped, so that it counts once.
+func blocks(ctx context.Context, r io.Reader, fresh func() []byte, hand func([]byte) error) error {
+	var rest []byte // the unfinished line at the end of the last block
+	dropping := false
+	for {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		buf := fresh()
+		if need := len(rest) + block; cap(buf) < need {
+			buf = make([]byte, need)
+		}
+		buf = buf[:cap(buf)]
+		n := copy(buf, rest)
+		m, err := io.ReadFull(r, buf[n:])
+		buf = buf[:n+m]
+		ended := errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
+		if err != nil && !ended {
+			return fmt.Errorf("reading the log: %w", err)
+		}
+		if dropping {
+			i := bytes.IndexByte(buf, '\n')
+			if i < 0 {
+				if ended {
+					return nil
+				}
+				rest = rest[:0]
+				continue
+			}
+			buf, dropping = buf[i+1:], false
+		}
+		if ended {
+			return hand(buf)
+		}
+		end := bytes.LastIndexByte(buf, '\n') + 1
+		rest = append(rest[:0], buf[end:]...)
+		if len(rest) > longestLine {
+			// Its beginning alone is no JSON, so it counts as the bad line that it is.
+			end, rest, dropping = end+longestLine, rest[:0], true
+			buf = append(buf[:end:end], '\n')
+			end++
+		}
+		if err := hand(buf[:end]); err != nil {
+			return err
+		}
+	}
+}

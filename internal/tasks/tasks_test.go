@@ -1,0 +1,177 @@
+//go:build unix
+
+package tasks
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"localllm/internal/hint"
+	"localllm/internal/paths"
+	"localllm/internal/proc"
+)
+
+// The test binary is the runner too: a task's state must be right when a real process is killed.
+func TestMain(m *testing.M) {
+	if id := os.Getenv("TASKS_TEST_RUN"); id != "" {
+		layout, err := paths.Find()
+		if err != nil {
+			os.Exit(9)
+		}
+		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+		defer stop()
+		if err := Open(layout).Run(ctx, id, testWork); err != nil {
+			os.Exit(8)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+func testWork(ctx context.Context, o Order, report func(string)) (any, int, error) {
+	switch o.Title {
+	case "hang":
+		report("hanging")
+		<-ctx.Done()
+		return map[string]string{"status": "cancelled"}, 130, nil
+	case "break":
+		panic("oh no")
+	case "refuse":
+		return map[string]bool{"ok": false}, 3, nil
+	case "err":
+		return nil, 12, hint.New("no engine is enabled", "localllm enable")
+	}
+	return map[string]bool{"ok": true}, 0, nil
+}
+
+func begin(t *testing.T, title string) (Store, Order, *exec.Cmd) {
+	t.Helper()
+	if os.Getenv(paths.HomeVariable) == "" {
+		t.Setenv(paths.HomeVariable, t.TempDir())
+	}
+	layout, err := paths.Find()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := Open(layout)
+	o, err := s.Add(Order{Action: "delegate", Input: json.RawMessage(`{}`), Title: title, Deadline: time.Now().Add(time.Minute)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), "TASKS_TEST_RUN="+o.ID, proc.NonceVariable+"="+o.Nonce)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	return s, o, cmd
+}
+
+func await(t *testing.T, s Store, id string, what func(State) bool) State {
+	t.Helper()
+	deadline := time.Now().Add(10 * time.Second)
+	for {
+		st, err := s.Get(id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if what(st) {
+			return st
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("still %+v", st)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+func TestAnotherProcessCollectsTheResult(t *testing.T) {
+	for title, want := range map[string]State{
+		"work":   {State: Done, Exit: 0},
+		"refuse": {State: Failed, Exit: 3},
+		"err":    {State: Failed, Exit: 12, Error: "no engine is enabled"},
+		"break":  {State: Failed, Exit: 1, Error: "the task broke: oh no"},
+	} {
+		s, o, _ := begin(t, title)
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		st, err := s.Wait(ctx, o.ID)
+		cancel()
+		if err != nil || st.State != want.State || st.Exit != want.Exit || st.Error != want.Error {
+			t.Errorf("%s: %+v, %v", title, st, err)
+		}
+		if title == "err" && (len(st.Hints) != 1 || st.Hints[0] != "localllm enable") {
+			t.Errorf("hints %q", st.Hints)
+		}
+		if title == "work" && string(st.Result) == "" {
+			t.Error("no result")
+		}
+	}
+}
+
+func TestAKilledRunnerHasFailed(t *testing.T) {
+	s, o, cmd := begin(t, "hang")
+	await(t, s, o.ID, func(st State) bool { return st.Phase == "hanging" })
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	st := await(t, s, o.ID, State.Ended)
+	if st.State != Failed || !strings.Contains(st.Error, "died without a result while hanging") {
+		t.Errorf("%+v", st)
+	}
+}
+
+func TestCancelEndsTheRunner(t *testing.T) {
+	s, o, _ := begin(t, "hang")
+	await(t, s, o.ID, func(st State) bool { return st.Phase == "hanging" })
+	if _, err := s.Cancel(o.ID); err != nil {
+		t.Fatal(err)
+	}
+	if st := await(t, s, o.ID, State.Ended); st.State != Cancelled || st.Exit != 130 {
+		t.Errorf("%+v", st)
+	}
+	if st, err := s.Cancel(o.ID); err != nil || st.State != Cancelled {
+		t.Errorf("cancelling twice: %+v, %v", st, err)
+	}
+}
+
+func TestListingCleansUpAfterAWeek(t *testing.T) {
+	t.Setenv(paths.HomeVariable, t.TempDir())
+	s, young, _ := begin(t, "work")
+	_, old, _ := begin(t, "work")
+	await(t, s, young.ID, State.Ended)
+	await(t, s, old.ID, State.Ended)
+	path := s.path(old.ID, "order.json")
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	aged := strings.Replace(string(data), old.Created.Format("2006-01-02"), old.Created.AddDate(0, 0, -8).Format("2006-01-02"), 1)
+	if err := os.WriteFile(path, []byte(aged), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	all, err := s.List()
+	if err != nil || len(all) != 1 || all[0].ID != young.ID {
+		t.Errorf("%+v, %v", all, err)
+	}
+	if _, err := os.Stat(filepath.Dir(path)); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the old task is still there: %v", err)
+	}
+}
+
+func TestAnIdIsNoPath(t *testing.T) {
+	s := Store{t.TempDir()}
+	for _, id := range []string{"", "..", "../x", "t-../../aaaa", "t-0123456789/..", "t-0123456789"} {
+		if _, err := s.Get(id); err == nil || !strings.Contains(err.Error(), "there is no task") {
+			t.Errorf("%q: %v", id, err)
+		}
+	}
+}

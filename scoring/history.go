@@ -1,8 +1,11 @@
 package scoring
 
-// Strength is how many outcomes weigh as much as what was believed before them, at each of the two steps.
-// It is the smallest that keeps one outcome from moving any score by 0.06: (33/34 + 1)/34 = 0.058.
-const Strength = 33
+// How many outcomes weigh as much as what was believed before them, at each of the two steps. Similar ones alone
+// can turn the advice within 30 outcomes; both together never move a score by 0.06 for one: (36/31 + 1)/37 = 0.058.
+const (
+	similarStrength = 30
+	alikeStrength   = 36
+)
 
 // Tally counts outcomes: how many had a verdict, and how many of those were proven.
 type Tally struct {
@@ -31,20 +34,20 @@ type History struct {
 
 // Correct moves a prior by the evidence, in two steps of the same shrinkage:
 //
-//	p = (33·prior + proven similar) / (33 + similar)
-//	score = (33·p + proven alike) / (33 + alike)
+//	p = (30·prior + proven similar) / (30 + similar)
+//	score = (36·p + proven alike) / (36 + alike)
 //
 // It counts, so the order of outcomes is nothing to it; a success never lowers it and a failure never raises it.
 func (h History) Correct(prior float64) float64 {
-	return round(h.Alike.shrink(h.Similar.shrink(prior)))
+	return round(h.Alike.shrink(alikeStrength, h.Similar.shrink(similarStrength, prior)))
 }
 
-func (y Tally) shrink(belief float64) float64 {
-	return (Strength*belief + float64(y.Succeeded)) / float64(Strength+y.Tried)
+func (y Tally) shrink(strength, belief float64) float64 {
+	return (strength*belief + float64(y.Succeeded)) / (strength + float64(y.Tried))
 }
 
 func (h History) evidence() Evidence {
-	belief := Strength / float64(Strength+h.Similar.Tried) * Strength / float64(Strength+h.Alike.Tried)
+	belief := similarStrength / float64(similarStrength+h.Similar.Tried) * alikeStrength / float64(alikeStrength+h.Alike.Tried)
 	return Evidence{
 		Similar: h.Similar.Tried, Successes: h.Similar.Succeeded,
 		Alike: h.Alike.Tried, AlikeSuccesses: h.Alike.Succeeded,
@@ -66,9 +69,17 @@ const NoOutputs = 4
 
 // KindOf classes a task that is about to be tried.
 func KindOf(t Task) Kind {
-	k := Kind{Type: t.Type, Model: t.Model, Outputs: OutputClass(t.Outputs), Size: SizeClass(t.Prompt), Verify: 2}
+	k := Kind{Type: t.Type, Model: t.Model, Size: SizeClass(t.Prompt), Verify: 2}
 	if t.Verify {
 		k.Verify = 1
+	}
+	switch t.Type {
+	case "ask", "summarize", "review":
+		k.Outputs = OutputClass(t.Outputs)
+	default: // none named yet is not «none»
+		if t.Outputs > 0 {
+			k.Outputs = OutputClass(t.Outputs)
+		}
 	}
 	return k
 }

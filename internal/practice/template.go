@@ -1,0 +1,104 @@
+package practice
+
+import "strings"
+
+// jinja is the template that llama-server reads from the model. A turn's role token comes right before its text, and the
+// assistant's token last, for the model chooses its answer there.
+func jinja(tools bool) string {
+	if tools {
+		return strings.TrimSpace(jinjaTools)
+	}
+	return strings.TrimSpace(jinjaPlain)
+}
+
+const jinjaPlain = `
+{%- for message in messages -%}
+{%- set role = message.role if message.role in ['user', 'assistant', 'tool'] else 'system' -%}
+{{- '<|' + role + '|>' + message.content + '<|end|>' -}}
+{%- endfor -%}
+{%- if add_generation_prompt -%}{{- '<|assistant|>' -}}{%- endif -%}
+`
+
+const jinjaTools = `
+{%- set first = messages[0].content if messages[0].role in ['system', 'developer'] else '' -%}
+{%- if tools -%}
+{{- '<|system|>' + first + '\n\n# Tools\n\nYou may call one or more functions. Their signatures are within <tools></tools>:\n<tools>' -}}
+{%- for tool in tools -%}
+{{- '\n' + (tool | tojson) -}}
+{%- endfor -%}
+{{- '\n</tools>\n\nFor each call return a JSON object with the name and the arguments within <tool_call></tool_call>:\n<tool_call>\n{"name": <function-name>, "arguments": <arguments-object>}\n</tool_call><|end|>' -}}
+{%- elif first -%}
+{{- '<|system|>' + first + '<|end|>' -}}
+{%- endif -%}
+{%- for message in messages -%}
+{%- if message.role == 'tool' -%}
+{{- '<|tool|><tool_response>\n' + message.content + '\n</tool_response><|end|>' -}}
+{%- elif message.role == 'assistant' -%}
+{{- '<|assistant|>' -}}
+{%- if message.content -%}{{- message.content -}}{%- endif -%}
+{%- if message.tool_calls -%}
+{%- for call in message.tool_calls -%}
+{%- if call.function -%}{%- set call = call.function -%}{%- endif -%}
+{%- if not loop.first or message.content -%}{{- '\n' -}}{%- endif -%}
+{{- '<tool_call>\n{"name": "' + call.name + '", "arguments": ' -}}
+{%- if call.arguments is string -%}{{- call.arguments -}}{%- else -%}{{- call.arguments | tojson -}}{%- endif -%}
+{{- '}\n</tool_call>' -}}
+{%- endfor -%}
+{%- endif -%}
+{{- '<|end|>' -}}
+{%- elif message.role == 'user' -%}
+{{- '<|user|>' + message.content + '<|end|>' -}}
+{%- elif not loop.first -%}
+{{- '<|system|>' + message.content + '<|end|>' -}}
+{%- endif -%}
+{%- endfor -%}
+{%- if add_generation_prompt -%}{{- '<|assistant|>' -}}{%- endif -%}
+`
+
+// Modelfile is what ollama create takes for the model at path. Ollama reads this template and not the file's own.
+func Modelfile(path string, options Options) string {
+	template := ollamaPlain
+	if options.Tools {
+		template = ollamaTools
+	}
+	return "FROM " + path + "\nTEMPLATE \"\"\"" + strings.TrimSpace(template) + "\"\"\"\n"
+}
+
+const ollamaPlain = `
+{{- range .Messages }}<|{{ .Role }}|>{{ .Content }}<|end|>{{ end }}<|assistant|>
+`
+
+const ollamaTools = `
+{{- if .Tools }}<|system|>{{ .System }}
+
+# Tools
+
+You may call one or more functions. Their signatures are within <tools></tools>:
+<tools>
+{{- range .Tools }}
+{"type": "function", "function": {{ .Function }}}
+{{- end }}
+</tools>
+
+For each call return a JSON object with the name and the arguments within <tool_call></tool_call>:
+<tool_call>
+{"name": <function-name>, "arguments": <arguments-object>}
+</tool_call><|end|>
+{{- else if .System }}<|system|>{{ .System }}<|end|>
+{{- end }}
+{{- range .Messages }}
+{{- if eq .Role "user" }}<|user|>{{ .Content }}<|end|>
+{{- else if eq .Role "tool" }}<|tool|><tool_response>
+{{ .Content }}
+</tool_response><|end|>
+{{- else if eq .Role "assistant" }}<|assistant|>{{ .Content }}
+{{- if .ToolCalls }}{{ if .Content }}
+{{ end }}
+{{- range .ToolCalls }}<tool_call>
+{"name": "{{ .Function.Name }}", "arguments": {{ .Function.Arguments }}}
+</tool_call>
+{{- end }}
+{{- end }}<|end|>
+{{- end }}
+{{- end }}<|assistant|>
+`

@@ -132,7 +132,7 @@ func classify(m Machine, c Catalog) Class {
 				continue
 			}
 			if g.MemoryKind == Unified {
-				sum += *size - reserve(g, m.OS, *size)
+				sum += *size - reserve(g, m, *size)
 				continue
 			}
 			sum += *size

@@ -40,10 +40,16 @@ const (
 )
 
 // reserve is what is left alone on a device: other programs' next allocation, and the estimate's own error.
-func reserve(g GPU, os string, total int64) int64 {
+func reserve(g GPU, m Machine, total int64) int64 {
+	os := m.OS
 	switch {
 	case g.MemoryKind == Unified:
-		return total / 4
+		// A quarter of the machine's memory; what the GPU may not have anyway counts as a part of that.
+		ram := total
+		if m.Memory.TotalBytes != nil {
+			ram = max(ram, *m.Memory.TotalBytes)
+		}
+		return max(gib, ram/4-(ram-total))
 	case g.Display || os == "windows":
 		return max(displayReserve, total/10)
 	}
@@ -91,14 +97,14 @@ func single(g GPU, m Machine, host, spill int64) (place, bool) {
 			total = *m.Memory.TotalBytes
 		}
 		if free == nil || host > 0 && *free > host {
-			free = &host
+			free = Bytes(min(host, total))
 		}
 		spill = 0
 	}
 	if free == nil || total == 0 {
 		return place{}, false
 	}
-	return place{devices: []GPU{g}, free: *free, reserve: reserve(g, m.OS, total), spill: spill, label: g.Name}, true
+	return place{devices: []GPU{g}, free: *free, reserve: reserve(g, m, total), spill: spill, label: g.Name}, true
 }
 
 // together combines the devices of one vendor, two and more. A MIG slice is never combined: a CUDA process sees one.

@@ -1,0 +1,41 @@
+package delegate
+
+import (
+	"path"
+	"regexp"
+	"strings"
+)
+
+var testName = regexp.MustCompile(`(?i)^(test_.*|.*_test|conftest|.*[._-](test|spec)|.*tests?|.*_spec)\.[a-z]+$`)
+
+// IsTest reports whether a path is a test by the habits of the common languages: its own name, or a folder of tests.
+func IsTest(p string) bool {
+	dir, name := path.Split(p)
+	if testName.MatchString(name) {
+		return true
+	}
+	for part := range strings.SplitSeq(strings.ToLower(dir), "/") {
+		switch part {
+		case "test", "tests", "__tests__", "spec", "specs", "testdata", "__snapshots__":
+			return true
+		}
+	}
+	return false
+}
+
+var (
+	onlyLists = regexp.MustCompile(`--collect-only\b|--co\b|--listTests\b|--dry-run\b|\bgo\s+test\b.*\s-list\b|--list-tests\b|--no-run\b`)
+	noTests   = regexp.MustCompile(`(?m)no tests to run|no tests ran|^collected 0 items|\bRan 0 tests\b|^running 0 tests|\b0 passing\b|No tests found|\[no test files\]`)
+	someTests = regexp.MustCompile(`(?m)^ok\s+\S+\s+(\(cached\)|[\d.]+s)\s*(coverage:.*)?$|\b[1-9]\d* pass(ed|ing)\b|\bRan [1-9]\d* tests?\b|^running [1-9]\d* tests?|^--- PASS|^PASS: `)
+)
+
+// idle says why a green verify that ran nothing proves nothing.
+func idle(c Command, output string) string {
+	if onlyLists.MatchString(c.String()) {
+		return "verify only lists or compiles the tests, it runs none"
+	}
+	if noTests.MatchString(output) && !someTests.MatchString(output) {
+		return "verify was green without running a test"
+	}
+	return ""
+}

@@ -32,6 +32,7 @@ type Host struct {
 	LogPath string         // the server's output goes here, the last run's beside it with .1
 	Nonce   string         // put into the child's environment: proof that it is ours
 	Env     []string       // environment of the child: the relevant variables of the enabling client
+	Force   bool           // may push out somebody's model on an adopted server
 	Report  func(Progress) // called as loading moves on; never nil, never blocks
 
 	// Record is called with the child's identity-to-be before it starts (PID 0) and again right after (its PID), so

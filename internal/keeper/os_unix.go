@@ -1,0 +1,19 @@
+//go:build unix
+
+package keeper
+
+import (
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+func leadsGroup(pid int) bool {
+	pgid, err := unix.Getpgid(pid)
+	return err == nil && pgid == pid && pid > 1
+}
+
+func signalGroup(leader int, sig syscall.Signal) error { return unix.Kill(-leader, sig) }
+
+// endSignals tell a keeper to end.
+var endSignals = []syscall.Signal{unix.SIGTERM, unix.SIGINT}

@@ -1,0 +1,5 @@
+package session
+
+func arguments(int) []string { return nil }
+
+func leadsSession(int) bool { return false }

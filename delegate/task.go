@@ -8,22 +8,22 @@ import "encoding/json"
 // Task is a delegation as the caller words it; the JSON names are public (the tool's and the command line's fields),
 // and the other tags say what each field takes.
 type Task struct {
-	Task           string          `json:"task" required:"true" help:"what is to be done, whole: the local model sees only this and the context files"`
+	Task           string          `json:"task" required:"true" help:"what is to be done, in full: the model sees only this and the context files"`
 	TaskType       string          `json:"task_type,omitempty" enum:"generate,test,refactor,fix,document,ask,summarize,review" default:"generate" help:"kind of work"`
 	ContextFiles   []string        `json:"context_files,omitempty" help:"files, folders, globs it may read"`
 	OutputFiles    []OutputFile    `json:"output_files,omitempty" help:"the files it writes, and no others"`
-	Verify         json.RawMessage `json:"verify,omitempty" help:"command that proves the result, red before and green after: a string for sh -c, or an argv array"`
+	Verify         json.RawMessage `json:"verify,omitempty" help:"command that fails now and passes when it is right: a string for sh -c, or an argv array"`
 	VerifyTimeoutS int             `json:"verify_timeout_s,omitempty" min:"1" max:"86400" default:"120" help:"seconds for one run of verify"`
 	Attempts       int             `json:"attempts,omitempty" min:"1" max:"20" default:"3" help:"answers to try until verify is green"`
 	TimeoutS       int             `json:"timeout_s,omitempty" min:"1" max:"604800" default:"1800" help:"seconds for the whole"`
-	Mode           string          `json:"mode,omitempty" enum:"files,text,agent" help:"default: files when output_files are given, else text; agent is a tool loop"`
+	Mode           string          `json:"mode,omitempty" enum:"files,text,agent" help:"default files with output_files, else text; agent is a tool loop"`
 	Agent          string          `json:"agent,omitempty" help:"agent or skill definition to follow"`
 	MaxTurns       int             `json:"max_turns,omitempty" min:"1" max:"40" default:"15" help:"turns of the tool loop"`
-	MaxTokens      int             `json:"max_tokens,omitempty" min:"1" max:"16777216" help:"tokens of one answer; default: what is left of the window"`
-	OnFailure      string          `json:"on_failure,omitempty" enum:"rollback,keep" default:"rollback" help:"what becomes of the files when it does not work out"`
+	MaxTokens      int             `json:"max_tokens,omitempty" min:"1" max:"16777216" help:"tokens of one answer"`
+	OnFailure      string          `json:"on_failure,omitempty" enum:"rollback,keep" default:"rollback" help:"the files, if it fails"`
 	Workdir        string          `json:"workdir,omitempty" help:"folder to work in"`
 	Profile        string          `json:"profile,omitempty" help:"use this profile's endpoint"`
-	Tier           string          `json:"tier,omitempty" enum:"default,fast,deep" help:"how good a model, from the configuration"`
+	Tier           string          `json:"tier,omitempty" enum:"default,fast,deep" help:"how good a model"`
 	Model          string          `json:"model,omitempty" help:"model to ask for"`
 	AllowShell     bool            `json:"allow_shell,omitempty" help:"let the tool loop run commands"`
 	ReadRoots      []string        `json:"read_roots,omitempty" help:"more folders it may read in"`
@@ -31,10 +31,10 @@ type Task struct {
 	AllowPaths     []string        `json:"allow_paths,omitempty" help:"deny-listed files that it may write"`
 	AllowShrink    bool            `json:"allow_shrink,omitempty" help:"let a file become much shorter"`
 	Protect        []string        `json:"protect,omitempty" help:"more files that must not change"`
-	Executor       string          `json:"executor,omitempty" help:"who does it; default: the local model"`
+	Executor       string          `json:"executor,omitempty" help:"who does it"`
 	DryRun         bool            `json:"dry_run,omitempty" help:"show the plan only"`
 	Background     bool            `json:"background,omitempty" help:"return a task_id at once"`
-	Tasks          []Task          `json:"tasks,omitempty" flag:"-" help:"a batch: objects with delegate's fields"`
+	Tasks          []Task          `json:"tasks,omitempty" flag:"-" help:"a batch: each has delegate's fields"`
 }
 
 // OutputFile is one declared output.
@@ -107,6 +107,7 @@ type BatchResult struct {
 	Succeeded int      `json:"succeeded"`
 	Failed    int      `json:"failed"`
 	Seconds   float64  `json:"seconds"`
+	TaskID    string   `json:"task_id,omitempty"`
 }
 
 // FileChange is what became of one declared output.

@@ -29,22 +29,22 @@ type Enable struct {
 	KVType     string   `json:"kv_type,omitempty" enum:"f32,f16,bf16,q8_0,q5_1,q5_0,q4_1,q4_0" help:"type of the KV cache"`
 	Persist    bool     `json:"persist,omitempty" help:"keep it loaded after the session"`
 	Pull       bool     `json:"pull,omitempty" help:"download the model if it is not installed"`
-	Force      bool     `json:"force,omitempty" help:"go on against a «no» of the estimate, or push out another model"`
+	Force      bool     `json:"force,omitempty" help:"against a «no» of the estimate, or to push out another model"`
 	Profile    string   `json:"profile,omitempty" help:"use this profile's endpoint"`
-	Slots      int      `json:"slots,omitempty" min:"1" max:"64" default:"1" help:"requests at once, if the memory allows it"`
+	Slots      int      `json:"slots,omitempty" min:"1" max:"64" default:"1" help:"requests at once"`
 	Background bool     `json:"background,omitempty" help:"return a task_id at once"`
-	WarmFiles  []string `json:"warm_files,omitempty" help:"files to read into the cache beforehand"`
+	WarmFiles  []string `json:"warm_files,omitempty" help:"files to cache beforehand"`
 }
 
 // Disable lets go of the model.
 type Disable struct {
-	StopEngine *bool `json:"stop_engine,omitempty" help:"end the engine too; default: only if we started it and no other session uses it"`
+	StopEngine *bool `json:"stop_engine,omitempty" help:"end the engine too; default: if it is ours and nobody else uses it"`
 	Force      bool  `json:"force,omitempty" help:"also when other sessions use it; covers only what is ours"`
 }
 
 // Status asks what runs, or for one background task.
 type Status struct {
-	TaskID  string `json:"task_id,omitempty" help:"a background task: its result, or how far it is"`
+	TaskID  string `json:"task_id,omitempty" help:"a background task to look at"`
 	WaitS   int    `json:"wait_s,omitempty" min:"0" max:"3600" help:"seconds to wait for that task"`
 	Profile string `json:"profile,omitempty" help:"health of this profile's endpoint"`
 }

@@ -10,8 +10,8 @@ type histogram struct {
 }
 
 const (
-	growth  = 1.02
-	buckets = 1060 // of microseconds: up to 1.02^1060 ms, two weeks
+	growth  = 1.01
+	buckets = 2120 // up to 1.01^2120 ms, two weeks
 	// Everything under a millisecond is one bucket.
 	smallest = 1000
 )

@@ -89,7 +89,7 @@ func (l *Log) append(ctx context.Context, line []byte) error {
 	}
 	defer func() { _ = f.Close() }()
 	if size > 0 && size+int64(len(line)) > l.limit {
-		if f, err = rotate(root, f); err != nil {
+		if f, err = rotate(root, f, size); err != nil {
 			return err
 		}
 		size = 0
@@ -100,14 +100,12 @@ func (l *Log) append(ctx context.Context, line []byte) error {
 // write appends line, beginning a new one if an earlier writer died in the middle of its own. What a full disk let
 // through is taken back.
 func write(f *os.File, size int64, line []byte) error {
-	if size > 0 {
-		var last [1]byte
-		if _, err := f.ReadAt(last[:], size-1); err != nil {
-			return fmt.Errorf("looking for a torn last line: %w", err)
-		}
-		if last[0] != '\n' {
-			line = append([]byte{'\n'}, line...)
-		}
+	torn, err := torn(f, size)
+	if err != nil {
+		return err
+	}
+	if torn {
+		line = append([]byte{'\n'}, line...)
 	}
 	if n, err := f.Write(line); err != nil {
 		if n > 0 {
@@ -118,8 +116,20 @@ func write(f *os.File, size int64, line []byte) error {
 	return nil
 }
 
+// torn says whether the log ends in the middle of a line.
+func torn(f *os.File, size int64) (bool, error) {
+	if size == 0 {
+		return false, nil
+	}
+	var last [1]byte
+	if _, err := f.ReadAt(last[:], size-1); err != nil {
+		return false, fmt.Errorf("looking for a torn last line: %w", err)
+	}
+	return last[0] != '\n', nil
+}
+
 // rotate puts the full log aside under the next number and begins a new one.
-func rotate(root *os.Root, full *os.File) (*os.File, error) {
+func rotate(root *os.Root, full *os.File, size int64) (*os.File, error) {
 	rotated, err := rotatedNames(root)
 	if err != nil {
 		return full, err
@@ -127,6 +137,13 @@ func rotate(root *os.Root, full *os.File) (*os.File, error) {
 	next := 1
 	if n := len(rotated); n > 0 {
 		next = rotated[n-1].number + 1
+	}
+	if torn, err := torn(full, size); err != nil {
+		return full, err
+	} else if torn {
+		if _, err := full.Write([]byte{'\n'}); err != nil {
+			return full, err
+		}
 	}
 	// Windows renames no open file.
 	if err := full.Close(); err != nil {
@@ -156,13 +173,13 @@ func (l *Log) lock(ctx context.Context, root *os.Root) (*filelock.Lock, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := same(f, lock.File()); err != nil {
+	if err := sameFile(f, lock.File()); err != nil {
 		return nil, errors.Join(err, lock.Release())
 	}
 	return lock, nil
 }
 
-func same(a, b *os.File) error {
+func sameFile(a, b *os.File) error {
 	x, err := a.Stat()
 	if err != nil {
 		return err

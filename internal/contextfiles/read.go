@@ -1,0 +1,120 @@
+package contextfiles
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"strings"
+	"unicode/utf8"
+)
+
+// readText is a file as text with LF line ends, or the reason why it is not one for a prompt.
+func readText(root *os.Root, rel string, limit int64) (body, reason string, err error) {
+	data, reason, err := readFile(root, rel, limit)
+	if err != nil || reason != "" {
+		return "", reason, err
+	}
+	switch {
+	case bytes.IndexByte(data, 0) >= 0:
+		return "", "is binary", nil
+	case !utf8.Valid(data):
+		return "", "is not UTF-8 text", nil
+	case privateKey(data):
+		return "", "holds a private key and is not given to a model", nil
+	}
+	// A CRLF that comes and goes with the checkout would void the cached prefix.
+	return string(bytes.ReplaceAll(data, []byte("\r\n"), []byte("\n"))), "", nil
+}
+
+// readFile reads a regular file with one name. Its kind is looked at before it is opened, since opening a FIFO or a
+// device may block or do something, and again on what was opened, since it may have been swapped.
+func readFile(root *os.Root, rel string, limit int64) (data []byte, reason string, err error) {
+	info, err := root.Stat(rel)
+	if err != nil {
+		if strings.Contains(err.Error(), "escapes") {
+			return nil, "leads outside of the folder", nil
+		}
+		return nil, "", err
+	}
+	if reason := unreadable(info, limit); reason != "" {
+		return nil, reason, nil
+	}
+	f, err := root.OpenFile(rel, os.O_RDONLY|nonblock, 0)
+	if err != nil {
+		return nil, "", err
+	}
+	defer func() { _ = f.Close() }()
+	if info, err = f.Stat(); err != nil {
+		return nil, "", err
+	}
+	if reason := unreadable(info, limit); reason != "" {
+		return nil, reason, nil
+	}
+	data, err = io.ReadAll(io.LimitReader(f, limit+1))
+	if err != nil {
+		return nil, "", err
+	}
+	if int64(len(data)) > limit {
+		return nil, tooLarge(int64(len(data)), limit), nil
+	}
+	return data, "", nil
+}
+
+func unreadable(info fs.FileInfo, limit int64) string {
+	switch mode := info.Mode(); {
+	case mode.IsDir():
+		return "is a folder"
+	case mode&fs.ModeNamedPipe != 0:
+		return "is a FIFO"
+	case mode&fs.ModeSocket != 0:
+		return "is a socket"
+	case mode&fs.ModeDevice != 0:
+		return "is a device"
+	case !mode.IsRegular():
+		return "is not a regular file"
+	case links(info) > 1:
+		return fmt.Sprintf("has %d hard links, one of which may lie outside", links(info))
+	case info.Size() > limit:
+		return tooLarge(info.Size(), limit)
+	}
+	return ""
+}
+
+func tooLarge(size, limit int64) string {
+	return fmt.Sprintf("is too large: %d KiB, at most %d", (size+1023)>>10, limit>>10)
+}
+
+// secretName tells files that hold nothing but secrets. Examples of them hold none.
+func secretName(rel string) bool {
+	base := strings.ToLower(path.Base(rel))
+	switch base {
+	case ".env", ".envrc", ".netrc", ".npmrc", ".pypirc", ".pgpass", ".git-credentials", ".htpasswd", "id_rsa", "id_dsa", "id_ecdsa", "id_ed25519":
+		return true
+	}
+	for _, end := range []string{".pem", ".key", ".p12", ".pfx", ".jks", ".keystore", ".kdbx", ".age-key"} {
+		if strings.HasSuffix(base, end) {
+			return true
+		}
+	}
+	if rest, ok := strings.CutPrefix(base, ".env."); ok {
+		switch rest {
+		case "example", "sample", "template", "dist", "defaults":
+			return false
+		}
+		return true
+	}
+	return strings.HasPrefix(rel, ".git/") || strings.Contains(rel, ".aws/credentials") || strings.Contains(rel, ".ssh/")
+}
+
+// privateKey finds a key's own header at the start of a line; code that only mentions one has it inside a string.
+func privateKey(data []byte) bool {
+	for _, line := range bytes.Split(data[:min(len(data), 64<<10)], []byte("\n")) {
+		if bytes.HasPrefix(line, []byte("-----BEGIN ")) && bytes.Contains(line, []byte("PRIVATE KEY-----")) {
+			return true
+		}
+	}
+	return false
+}

@@ -94,7 +94,14 @@ func (f folder) read(path string, v any) error {
 	return nil
 }
 
-func (f folder) wanted() (w lifecycle.Wanted, err error) { return w, f.read(f.wantedPath(), &w) }
+// wanted is what is asked of the keeper. What was asked before the last boot is not asked any more.
+func (f folder) wanted() (w lifecycle.Wanted, err error) {
+	err = f.read(f.wantedPath(), &w)
+	if w.Boot != proc.BootID() {
+		w = lifecycle.Wanted{Generation: w.Generation}
+	}
+	return w, err
+}
 
 func (f folder) status() (s lifecycle.Status, err error) {
 	err = f.read(f.statusPath(), &s)

@@ -3,6 +3,7 @@
 package keeper
 
 import (
+	"os"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -16,4 +17,4 @@ func leadsGroup(pid int) bool {
 func signalGroup(leader int, sig syscall.Signal) error { return unix.Kill(-leader, sig) }
 
 // endSignals tell a keeper to end.
-var endSignals = []syscall.Signal{unix.SIGTERM, unix.SIGINT}
+var endSignals = []os.Signal{unix.SIGTERM, unix.SIGINT}

@@ -2,6 +2,7 @@ package keeper
 
 import (
 	"errors"
+	"os"
 	"syscall"
 )
 
@@ -9,4 +10,4 @@ func leadsGroup(int) bool { return false }
 
 func signalGroup(int, syscall.Signal) error { return errors.ErrUnsupported }
 
-var endSignals = []syscall.Signal{syscall.SIGTERM, syscall.SIGINT}
+var endSignals = []os.Signal{syscall.SIGTERM, syscall.SIGINT}

@@ -65,7 +65,8 @@ func repairLocked(f folder) {
 		_ = os.RemoveAll(f.engineDir())
 	}
 	if s, err := f.status(); err == nil && s.Keeper.PID != 0 {
-		off := lifecycle.Status{State: lifecycle.Off, Generation: s.Generation, Since: time.Now().UTC(), Release: s.Release}
+		// No generation: a session that waits for its engine is not answered by this, it starts another keeper.
+		off := lifecycle.Status{State: lifecycle.Off, Since: time.Now().UTC(), Release: s.Release}
 		if s.State != lifecycle.Off {
 			off.LastError = fmt.Sprintf("the keeper (pid %d) was killed; what it left was ended", s.Keeper.PID)
 		}

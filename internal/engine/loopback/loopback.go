@@ -144,6 +144,12 @@ func Refusal(status int, body []byte) *Error {
 	case json.Unmarshal(body, &outer) != nil || len(outer.Error) == 0:
 		e.Message = firstLine(string(body))
 	case json.Unmarshal(outer.Error, &e.Message) == nil:
+		// Ollama hands on its runner's error as text.
+		if strings.HasPrefix(e.Message, "{") {
+			if nested := Refusal(status, []byte(e.Message)); nested.Type != "" {
+				return nested
+			}
+		}
 	case json.Unmarshal(outer.Error, &inner) == nil:
 		e.Message, e.Type, e.PromptTokens, e.Context = inner.Message, inner.Type, inner.PromptTokens, inner.Context
 	}

@@ -68,6 +68,7 @@ const ollamaPlain = `
 {{- range .Messages }}<|{{ .Role }}|>{{ .Content }}<|end|>{{ end }}<|assistant|>
 `
 
+// Ollama takes the first text within «if .ToolCalls» for what begins a call, so nothing may come between.
 const ollamaTools = `
 {{- if .Tools }}<|system|>{{ .System }}
 
@@ -92,8 +93,7 @@ For each call return a JSON object with the name and the arguments within <tool_
 {{ .Content }}
 </tool_response><|end|>
 {{- else if eq .Role "assistant" }}<|assistant|>{{ .Content }}
-{{- if .ToolCalls }}{{ if .Content }}
-{{ end }}
+{{- if .ToolCalls }}
 {{- range .ToolCalls }}<tool_call>
 {"name": "{{ .Function.Name }}", "arguments": {{ .Function.Arguments }}}
 </tool_call>

@@ -52,7 +52,7 @@ func Provide(ctx context.Context) (Paths, error) {
 
 // ProvideHere is Provide without a memory, and with a word about each step.
 func ProvideHere(ctx context.Context, say func(string)) (Paths, error) {
-	root, err := checkout()
+	root, err := Checkout()
 	if err != nil {
 		return Paths{}, err
 	}
@@ -151,8 +151,8 @@ func oneSentence(errs ...error) error {
 	return errors.New(strings.Join(parts, ", and "))
 }
 
-// checkout is the folder of the module's go.mod, from wherever in it a test runs.
-func checkout() (string, error) {
+// Checkout is the folder of the module's go.mod, from wherever in it a test runs.
+func Checkout() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {
 		return "", err

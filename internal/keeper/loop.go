@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"localllm/internal/filelock"
-	"localllm/internal/proc"
 	"localllm/lifecycle"
 )
 

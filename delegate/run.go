@@ -32,6 +32,9 @@ type Change interface {
 	// what this change wrote are left alone and returned, their earlier form saved where Saved says.
 	Undo() (conflicts []string, err error)
 
+	// Saved is the folder where Undo puts the earlier forms of the files that it leaves alone.
+	Saved() string
+
 	// Keep makes the files final, all at once, and says what became of them.
 	Keep() ([]FileChange, error)
 

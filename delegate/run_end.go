@@ -68,6 +68,9 @@ func (d *delegation) putBack() {
 	}
 	d.say("putting back")
 	conflicts, err := d.change.Undo()
+	if len(conflicts) > 0 {
+		d.warn("the earlier form of " + list(conflicts) + " is in " + d.change.Saved())
+	}
 	d.change = nil
 	d.res.Conflicts = append(d.res.Conflicts, conflicts...)
 	if err != nil {

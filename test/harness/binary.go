@@ -26,7 +26,9 @@ func Binary(t testing.TB) string {
 	return path
 }
 
-var binary = sync.OnceValues(func() (string, error) {
+var binary = sync.OnceValues(build)
+
+func build() (string, error) {
 	root, err := engines.Checkout()
 	if err != nil {
 		return "", err
@@ -55,7 +57,7 @@ var binary = sync.OnceValues(func() (string, error) {
 		return path, nil
 	}
 	return path, os.Rename(built, path)
-})
+}
 
 func same(a, b string) bool {
 	left, errLeft := os.ReadFile(a)

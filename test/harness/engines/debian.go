@@ -20,9 +20,12 @@ func provideLlama(ctx context.Context, folder string, say func(string)) error {
 		say("llama-server and llama-fit-params are on PATH")
 		return nil
 	}
+	if _, err := os.Stat(filepath.Join(folder, "debian")); err == nil && wrap(folder) == nil && wrapped(ctx, folder) {
+		return nil
+	}
 	for _, tool := range []string{"apt-get", "apt-config", "dpkg"} {
 		if _, err := exec.LookPath(tool); err != nil {
-			return errors.New("put llama-server and llama-fit-params (llama.cpp) on PATH through your package manager, since they are taken from packages on Debian only")
+			return errors.New("put llama-server and llama-fit-params (llama.cpp) on PATH through your package manager, since only on Debian they are taken from packages")
 		}
 	}
 	keyring := debianKeyring()
@@ -42,6 +45,13 @@ func provideLlama(ctx context.Context, folder string, say func(string)) error {
 		failures = append(failures, fmt.Sprintf("%s: %v", strings.TrimSuffix(archive, "/"), err))
 	}
 	return fmt.Errorf("could not get %s of Debian %s (%s)", strings.Join(packages, " and "), suite, strings.Join(failures, "; "))
+}
+
+// wrapped reports whether what an earlier run unpacked does.
+func wrapped(ctx context.Context, folder string) bool {
+	_, server := usable(ctx, filepath.Join(folder, "bin", "llama-server"))
+	_, fit := usable(ctx, filepath.Join(folder, "bin", "llama-fit-params"))
+	return server == nil && fit == nil
 }
 
 func debianKeyring() string {

@@ -8,10 +8,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"sync"
 	"time"
+
+	"localllm/internal/filelock"
 )
 
 // OllamaVersion is the release that is built when PATH has no usable one.
@@ -68,17 +69,14 @@ func ProvideIn(ctx context.Context, folder string, say func(string)) (Paths, err
 	if paths, ok := present(folder); ok {
 		return paths, nil
 	}
-	if runtime.GOOS != "linux" {
-		return Paths{}, errors.New("put llama-server, llama-fit-params (llama.cpp) and ollama 0.34 or newer on PATH through your package manager; they are built here on Debian only")
-	}
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return Paths{}, err
 	}
-	unlock, err := lock(ctx, filepath.Join(folder, "lock"))
+	held, err := filelock.Take(ctx, filepath.Join(folder, "lock"))
 	if err != nil {
 		return Paths{}, fmt.Errorf("waiting for another process that provides the engines: %w", err)
 	}
-	defer unlock()
+	defer held.Release()
 	if paths, ok := present(folder); ok {
 		return paths, nil
 	}

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 )
 
@@ -23,6 +24,9 @@ func provideOllama(ctx context.Context, folder string, say func(string)) error {
 	if fromPath(ctx, folder, "ollama") {
 		say("ollama is on PATH")
 		return nil
+	}
+	if runtime.GOOS != "linux" {
+		return fmt.Errorf("put ollama %d.%d or newer on PATH through your package manager, since only on Linux it is built here", leastOllama[0], leastOllama[1])
 	}
 	home := filepath.Join(folder, "ollama")
 	helpers := filepath.Join(home, "lib", "ollama")

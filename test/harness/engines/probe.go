@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strconv"
 	"strings"
 	"time"
@@ -92,12 +93,21 @@ func fromPath(ctx context.Context, folder, name string) bool {
 		if err != nil || !filepath.IsAbs(path) || strings.HasPrefix(real, folder+string(filepath.Separator)) {
 			continue
 		}
-		if _, err := usable(ctx, path); err != nil {
+		if _, err := usable(ctx, path); err != nil || name == "ollama" && !helped(real) {
 			continue
 		}
 		return relink(path, filepath.Join(folder, "bin", name)) == nil
 	}
 	return false
+}
+
+// helped reports whether an Ollama can start models: one that go install left somewhere has no helper beside it.
+func helped(program string) bool {
+	if runtime.GOOS != "linux" {
+		return true
+	}
+	_, err := os.Stat(filepath.Join(filepath.Dir(program), "..", "lib", "ollama", "llama-server"))
+	return err == nil
 }
 
 func relink(target, link string) error {

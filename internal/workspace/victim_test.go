@@ -1,0 +1,3 @@
+package workspace_test
+
+func victim(string) {}

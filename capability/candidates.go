@@ -8,6 +8,7 @@ import (
 // candidates lists what could be run: what is installed, then what the table knows.
 func (p picker) candidates(c Catalog, class Class) []candidate {
 	order := tableOrder(c, class, p.request.Models)
+	wished := p.wished(c, class)
 	var list []candidate
 	for _, m := range p.survey.Models {
 		if row, ok := c.Find(m.Ref); ok && m.Row == nil {
@@ -16,7 +17,7 @@ func (p picker) candidates(c Catalog, class Class) []candidate {
 		if p.request.Model != "" && !p.wanted(m) {
 			continue
 		}
-		list = append(list, candidate{model: m, order: rankOf(order, m)})
+		list = append(list, candidate{model: m, order: rankOf(order, m), wished: m.Row != nil && m.Row.Ref == wished})
 	}
 	if p.request.Model != "" {
 		if len(list) == 0 {
@@ -29,9 +30,23 @@ func (p picker) candidates(c Catalog, class Class) []candidate {
 		if !ok || slices.ContainsFunc(list, func(k candidate) bool { return k.model.Row == row }) {
 			continue
 		}
-		list = append(list, candidate{model: row.model(), order: slices.Index(order, ref)})
+		list = append(list, candidate{model: row.model(), order: slices.Index(order, ref), wished: ref == wished})
 	}
 	return list
+}
+
+// wished is the documented pick for this class, or for the next smaller one that has any, if the user wants those.
+func (p picker) wished(c Catalog, class Class) string {
+	if p.request.Models != ModelsDocumented {
+		return ""
+	}
+	at := slices.IndexFunc(c.Classes, func(k Class) bool { return k.Name == class.Name })
+	for i := at; i >= 0; i-- {
+		if ref := c.Classes[i].Documented; ref != "" {
+			return ref
+		}
+	}
+	return ""
 }
 
 func (p picker) wanted(m Model) bool {

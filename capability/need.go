@@ -47,7 +47,7 @@ func (s Shape) Estimate(set Setting) Need {
 	need := Need{WeightsBytes: s.Weights}
 	for _, layer := range s.Layers {
 		n := cells
-		if layer.Sliding && s.Window > 0 && !s.FullWindow {
+		if layer.Sliding && s.Window > 0 {
 			n = window
 		}
 		need.KVBytes += slots * n * (kind.bytes(layer.Key) + kind.bytes(layer.Value))

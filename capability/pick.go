@@ -39,7 +39,8 @@ var usefulContexts = []int{65536, 32768, 16384}
 
 const (
 	smallestUseful = 16384
-	smallestAtAll  = 4096
+	smallestAtAll  = 4096 // tried where the user wants just this model
+
 	// limitUnknown is taken as the context limit of a model that states none.
 	limitUnknown = 32768
 )
@@ -56,12 +57,28 @@ func Pick(s Survey, c Catalog, r Request) Decision {
 		p.settle(&candidates[i])
 	}
 	slices.SortStableFunc(candidates, compare)
+	candidates = shorten(candidates)
 	for _, k := range candidates {
 		d.Models = append(d.Models, k.report())
 	}
 	d.Reasons = append(d.Reasons, p.machineReasons()...)
 	p.decide(&d, candidates)
 	return d
+}
+
+// mostProposed is how many models that are not installed are worth naming.
+const mostProposed = 5
+
+// shorten keeps all that is installed and the best of what could be.
+func shorten(list []candidate) []candidate {
+	proposed := 0
+	return slices.DeleteFunc(list, func(k candidate) bool {
+		if k.model.Installed {
+			return false
+		}
+		proposed++
+		return proposed > mostProposed
+	})
 }
 
 func (p picker) decide(d *Decision, candidates []candidate) {
@@ -102,8 +119,10 @@ func (p picker) decide(d *Decision, candidates []candidate) {
 // candidate is a model with the best way found to run it.
 type candidate struct {
 	model   Model
-	order   int // in the table, the lower the better
+	order   int  // in the table, the lower the better
+	wished  bool // the documented pick, where the user wants those
 	engine  string
+	idle    bool // its engine is not installed, and another one is
 	context int
 	kvType  string
 	place   place
@@ -120,6 +139,7 @@ func compare(a, b candidate) int {
 		boolRank(b.canWrite()) - boolRank(a.canWrite()),
 		boolRank(b.verdict.Usable()) - boolRank(a.verdict.Usable()),
 		boolRank(b.model.Installed) - boolRank(a.model.Installed),
+		boolRank(b.wished) - boolRank(a.wished),
 		boolRank(b.context >= smallestUseful) - boolRank(a.context >= smallestUseful),
 		a.verdict.rank() - b.verdict.rank(),
 		a.order - b.order,
@@ -157,7 +177,9 @@ func (k candidate) unusable(r Request) string {
 	case k.model.Problem != "":
 		return k.model.Problem
 	case k.engine == "":
-		return "no engine here runs it"
+		return "the engine asked for does not run it"
+	case k.idle:
+		return k.engine + ", which would run it, is not installed"
 	case k.verdict == No && r.Model == "":
 		return fmt.Sprintf("needs %s at %s, more than there is: %s free", GiB(k.total), Tokens(k.context), GiB(k.place.free))
 	}
@@ -172,6 +194,8 @@ func (k candidate) behind(chosen candidate) string {
 			GiB(k.total), Tokens(k.context), GiB(k.place.free))
 	case !k.model.Installed && chosen.model.Installed:
 		return fmt.Sprintf("not installed (%s to download)", GB(k.model.SizeBytes))
+	case chosen.wished && !k.wished:
+		return "not the documented pick"
 	case k.context < smallestUseful && chosen.context >= smallestUseful:
 		return fmt.Sprintf("its window of %s is small for coding", Tokens(k.context))
 	case k.verdict != chosen.verdict:

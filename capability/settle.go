@@ -13,7 +13,14 @@ type picker struct {
 // context, one device before several.
 func (p picker) settle(k *candidate) {
 	k.engine = p.engineFor(k.model)
+	available, _, _ := p.anyEngine()
+	k.idle = available && k.engine != "" && !p.engineUsable(k.engine)
 	contexts := p.contexts(k.model.Shape)
+	if p.request.Context == 0 && (k.wished || p.request.Model != "") {
+		for n := contexts[len(contexts)-1] / 2; n >= smallestAtAll; n /= 2 {
+			contexts = append(contexts, n)
+		}
+	}
 	best := candidate{}
 	found := false
 	for _, context := range contexts {

@@ -17,10 +17,9 @@ type Shape struct {
 	HeadSize     int64 // of keys; a quantized cache needs a multiple of 32
 	ContextLimit int64
 
-	Window     int64    // cells of a sliding window; 0: none
-	FullWindow bool     // the engine keeps the whole context in spite of the window
-	Known      bool     // the rules of this architecture are known
-	Notes      []string // what was assumed, in words
+	Window int64    // cells of a sliding window; 0: none
+	Known  bool     // the rules of this architecture are known
+	Notes  []string // what was assumed, in words
 }
 
 // maxLayers bounds what a hostile header can ask for; the largest published model has 126 layers.
@@ -41,7 +40,7 @@ func (s Shape) Reliable() string {
 		return CacheUnknown
 	}
 	for _, l := range s.Layers {
-		if l.State > 0 || l.Sliding && !s.FullWindow {
+		if l.State > 0 || l.Sliding {
 			return CacheCheckpoints
 		}
 	}

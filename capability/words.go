@@ -38,6 +38,9 @@ func (p picker) choice(k candidate) Choice {
 		ContextLimit: int(k.model.Shape.ContextLimit), PrefixCache: k.model.Shape.Reliable(), Arch: k.model.Shape.Arch,
 	}
 	if row := k.model.Row; row != nil {
+		if c.Engine == LlamaServer && !c.Installed && row.GGUF != "" {
+			c.Model = row.GGUF // what llama-server can download
+		}
 		c.Thinking = row.Thinking
 		if row.PrefixCache != "" {
 			c.PrefixCache = row.PrefixCache
@@ -51,6 +54,9 @@ func (p picker) why(k candidate) []string {
 	why := []string{k.arithmetic()}
 	if k.model.Row != nil {
 		why = append(why, placeInTable(k))
+	}
+	if k.wished {
+		why = append(why, "the documented pick, as the configuration asks")
 	}
 	switch {
 	case k.model.Installed && k.source == Measured:

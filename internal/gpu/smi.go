@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"runtime"
@@ -16,6 +15,7 @@ import (
 	"strings"
 
 	"localllm/capability"
+	"localllm/internal/proc"
 )
 
 // smi asks nvidia-smi, where NVML can't be had.
@@ -95,17 +95,17 @@ func isProgram(path string) bool {
 const outputLimit = 1 << 20
 
 func runTool(ctx context.Context, tool string, args ...string) ([]byte, error) {
-	cmd := exec.CommandContext(ctx, tool, args...)
-	cmd.WaitDelay = HangLimit / 4
 	var out, errs bytes.Buffer
-	cmd.Stdout = &limited{&out, outputLimit}
-	cmd.Stderr = &limited{&errs, outputLimit}
-	if err := cmd.Run(); err != nil {
-		// The tool writes its complaints to stdout.
-		if line := firstLine(out.String() + errs.String()); line != "" {
-			return nil, fmt.Errorf("%s (%w)", line, err)
-		}
+	exit, err := proc.Run(ctx, proc.Command{
+		Path: tool, Args: args, Grace: HangLimit / 10,
+		Stdout: &limited{&out, outputLimit}, Stderr: &limited{&errs, outputLimit},
+	})
+	if err != nil {
 		return nil, err
+	}
+	if exit != 0 {
+		// The tool writes its complaints to stdout.
+		return nil, fmt.Errorf("%s (exit %d)", firstLine(out.String()+errs.String()), exit)
 	}
 	return out.Bytes(), nil
 }

@@ -69,6 +69,7 @@ type Measured struct {
 	MeasuredBytes  uint64 `json:"measured_bytes,omitempty"` // by the probe, over all devices; 0: no probe here
 	EngineBytes    uint64 `json:"engine_bytes,omitempty"`   // by the engine's own account
 	GPUBytes       uint64 `json:"gpu_bytes,omitempty"`      // of EngineBytes
+	EngineVersion  string `json:"engine_version,omitempty"`
 }
 
 // GPUFraction is the share on GPUs by the engine's account, 0 where it gives none.

@@ -26,7 +26,7 @@ func New(message string, hints ...string) error {
 	return Add(errors.New(message), hints...)
 }
 
-// Of lists every hint in err's tree, outermost first, each once.
+// Of lists every hint (added here, or told by an error's own Hints method) in err's tree, outermost first, each once.
 func Of(err error) []string {
 	var found []string
 	seen := map[string]bool{}
@@ -45,6 +45,11 @@ func collect(err error, yield func(string)) {
 	}
 	if h, ok := err.(*hinted); ok {
 		for _, s := range h.hints {
+			yield(s)
+		}
+	}
+	if h, ok := err.(interface{ Hints() []string }); ok {
+		for _, s := range h.Hints() {
 			yield(s)
 		}
 	}

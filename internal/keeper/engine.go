@@ -96,7 +96,9 @@ func (k *keeper) bringUp(ctx context.Context, r *running, w lifecycle.Wanted) er
 	r.server, r.endpoint = server, server.Endpoint()
 	r.loadMS = time.Since(r.began).Milliseconds()
 	r.loaded = k.freeMemory(ctx)
-	r.memory = lifecycle.Measured{EstimatedBytes: r.spec.Need, MeasuredBytes: lifecycle.Taken(r.before, r.loaded)}
+	r.memory = lifecycle.Measured{
+		EstimatedBytes: r.spec.Need, MeasuredBytes: lifecycle.Taken(r.before, r.loaded), EngineVersion: r.endpoint.Version,
+	}
 	probe, cancel := context.WithTimeout(ctx, probePatience)
 	defer cancel()
 	if m, err := server.Memory(probe); err == nil {

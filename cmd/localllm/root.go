@@ -1,0 +1,78 @@
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"localllm/internal/app"
+	"localllm/internal/terminal"
+)
+
+const longHelp = `localllm lets a coding agent hand bounded work (boilerplate, tests, refactors, summaries) to a model on this
+machine's own GPU. It finds what fits in the memory that is free now, starts and shares the engine, proves each
+result with your own verify command, puts everything back when that fails, and lets go of the GPU when the coding
+session ends, however it ends.`
+
+func newRoot() *cobra.Command {
+	root := &cobra.Command{
+		Use:           "localllm",
+		Short:         "a model on your own GPU for the bounded work of a coding agent",
+		Long:          longHelp,
+		Version:       version,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Example: `  localllm capability                      what this machine can run, now
+  localllm enable                          start the best model that fits, for this shell
+  localllm delegate --task "CRUD routes for User" --output-files routes.go --verify "go build ./..."
+  localllm stats --since 7d                how delegation went
+  localllm install --client claude-code    make it known to your coding agent`,
+	}
+	root.SetVersionTemplate("localllm {{.Version}} (" + commit + ")\n")
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return &usageError{fmt.Errorf("%w (see «%s --help»)", err, cmd.CommandPath())}
+	})
+	root.AddGroup(
+		&cobra.Group{ID: "main", Title: "The seven actions:"},
+		&cobra.Group{ID: "work", Title: "Delegating from a shell:"},
+		&cobra.Group{ID: "setup", Title: "Setting up:"},
+		&cobra.Group{ID: "look", Title: "Looking closer:"},
+	)
+	for _, add := range commands {
+		root.AddCommand(add()...)
+	}
+	root.InitDefaultCompletionCmd()
+	for _, c := range root.Commands() {
+		if c.Name() == "completion" {
+			c.GroupID = "setup"
+		}
+	}
+	return root
+}
+
+// commands lists every command's constructor; each file of this package holds one or a few that belong together.
+var commands = []func() []*cobra.Command{
+	actionCommands,
+	serverCommands,
+	tasksCommand,
+	ledgerCommand,
+	versionCommand,
+	docsCommand,
+}
+
+// open wires the application for one command.
+func open(cmd *cobra.Command) (*app.App, error) {
+	return app.Open(app.Options{
+		Version: version,
+		Warn:    func(s string) { fmt.Fprintf(os.Stderr, "localllm: warning: %s\n", s) },
+	})
+}
+
+// progress shows long work on standard error. The returned func ends the showing.
+func progress() (func(app.Progress), func()) {
+	p := terminal.NewProgress(os.Stderr)
+	return func(s app.Progress) {
+		p.Show(terminal.Step{Phase: s.Phase, Done: s.Done, Total: s.Total, Unit: s.Unit, Detail: s.Detail})
+	}, p.Close
+}

@@ -1,0 +1,82 @@
+package app
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+
+	"github.com/BurntSushi/toml"
+
+	"localllm/capability"
+	"localllm/internal/engine/ollama"
+	"localllm/internal/hint"
+	"localllm/internal/proc"
+	"localllm/internal/request"
+	"localllm/internal/survey"
+	"localllm/lifecycle"
+)
+
+// Capability says what this machine can run now. It starts and loads nothing.
+func (a *App) Capability(ctx context.Context, in *request.Capability) (*capability.Report, error) {
+	r, err := a.survey(ctx, survey.Options{Model: in.Model, Context: in.Context, KVType: in.KVType})
+	if err != nil {
+		return nil, err
+	}
+	project, err := callOf(ctx).project()
+	if err != nil {
+		return nil, err
+	}
+	r.Agents = a.agents(project)
+	return r, a.addProfiles(ctx, r, in.Profile)
+}
+
+func (a *App) survey(ctx context.Context, o survey.Options) (*capability.Report, error) {
+	o.Models, o.ExtraDirs = a.config.Models, a.config.ModelDirs
+	if o.Context == 0 {
+		o.Context = a.config.Context
+	}
+	o.KVType = first(o.KVType, a.config.KVType)
+	rows, err := a.tableRows()
+	if err != nil {
+		return nil, err
+	}
+	o.Catalog = rows
+	r, err := survey.Run(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	return &r, nil
+}
+
+// tableRows are the user's own rows of the model table.
+func (a *App) tableRows() (capability.Catalog, error) {
+	if len(a.config.Table) == 0 {
+		return capability.Catalog{}, nil
+	}
+	var text bytes.Buffer
+	if err := toml.NewEncoder(&text).Encode(map[string]any{"model": a.config.Table}); err != nil {
+		return capability.Catalog{}, fmt.Errorf("%s: model: %w", a.config.Path, err)
+	}
+	rows, err := capability.ParseCatalog(text.String())
+	if err != nil {
+		return rows, hint.Add(fmt.Errorf("%s: model: %w", a.config.Path, err), "see «localllm capability --json» for how rows look")
+	}
+	return rows, nil
+}
+
+// pull downloads what was chosen, through the engine that will run it.
+func (a *App) pull(ctx context.Context, c *capability.Choice, report func(Progress)) error {
+	if c.Engine != lifecycle.Ollama {
+		return nil // llama-server downloads at its start, with progress
+	}
+	dir, err := os.MkdirTemp("", "localllm-pull-*")
+	if err != nil {
+		return fmt.Errorf("pulling %s: %w", c.Model, err)
+	}
+	defer os.RemoveAll(dir)
+	return ollama.New(ollama.Options{}).Pull(ctx, c.Model, lifecycle.Host{
+		Dir: dir, LogPath: dir + "/pull.log", Nonce: proc.NewNonce(), Env: os.Environ(), Report: report,
+		Record: func(int) error { return nil },
+	})
+}

@@ -1,0 +1,231 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"localllm/delegate"
+	"localllm/internal/journal"
+	"localllm/internal/proc"
+	"localllm/internal/redact"
+	"localllm/internal/slots"
+	"localllm/internal/syntax"
+	"localllm/internal/treelock"
+	"localllm/internal/verify"
+	"localllm/internal/workspace"
+)
+
+// Delegate has a task, or a batch of them, done and proven. The result is a *delegate.Result, a
+// *delegate.BatchResult, or a *TaskStatus for what goes on in the background.
+func (a *App) Delegate(ctx context.Context, t *delegate.Task, report func(Progress)) (any, error) {
+	root, dir, err := folders(callOf(ctx), t.Workdir)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := a.repairTree(root); err != nil {
+		a.warn(err.Error())
+	}
+	if a.wantsBackground(ctx, t.Background) {
+		return a.inBackground(ctx, "delegate", t, first(t.Task, "a batch"), taskLimit(t))
+	}
+	report(Progress{Phase: "preparing"})
+	to, err := a.target(ctx, t, report)
+	if err != nil {
+		return nil, err
+	}
+	defer to.close()
+	w, err := a.newWork(ctx, root, dir, t, to, report)
+	if err != nil {
+		return nil, err
+	}
+	defer w.close()
+	if len(t.Tasks) > 0 {
+		return w.batch(ctx, t)
+	}
+	return w.single(ctx, t)
+}
+
+// folders are the project, where the log and the lock belong, and the working folder, to which paths are relative. A
+// working folder outside of the project is a project of its own.
+func folders(call Call, workdir string) (root, dir string, err error) {
+	if root, err = call.project(); err != nil || workdir == "" {
+		return root, root, err
+	}
+	if !filepath.IsAbs(workdir) {
+		workdir = filepath.Join(root, workdir)
+	}
+	info, err := os.Stat(workdir)
+	if err != nil || !info.IsDir() {
+		return "", "", &delegate.FieldError{Field: "workdir", Want: fmt.Sprintf("takes an existing folder, and %s is none", workdir), Do: "name a folder, or leave workdir out"}
+	}
+	if rel, err := filepath.Rel(root, workdir); err == nil && filepath.IsLocal(rel) {
+		return root, workdir, nil
+	}
+	return workdir, workdir, nil
+}
+
+// repairTree puts back what a delegation that died in the middle had written.
+func (a *App) repairTree(project string) (journal.Repaired, error) {
+	r, err := journal.Repair(a.layout, project)
+	if err == nil {
+		a.tellRepaired(r)
+	}
+	return r, err
+}
+
+func (a *App) tellRepaired(r journal.Repaired) {
+	if r.Changes == 0 {
+		return
+	}
+	a.warn(fmt.Sprintf("a delegation had been killed in the middle: put back %s", strings.Join(r.Files, ", ")))
+	if len(r.Conflicts) > 0 {
+		a.warn(fmt.Sprintf("changed by somebody since, so left alone: %s (earlier form in %s)", strings.Join(r.Conflicts, ", "), strings.Join(r.Saved, ", ")))
+	}
+}
+
+// taskLimit is how long a background task may take: its own limit, and as much again for waiting.
+func taskLimit(t *delegate.Task) time.Duration {
+	seconds := max(t.TimeoutS, 1800)
+	for _, sub := range t.Tasks {
+		seconds += max(sub.TimeoutS, 1800)
+	}
+	return 2 * time.Duration(seconds) * time.Second
+}
+
+func (t *target) close() {
+	if c, ok := t.Completer.(interface{ Close() }); ok {
+		c.Close()
+	}
+	t.release()
+}
+
+// work is one delegate call under way.
+type work struct {
+	app    *App
+	root   string
+	to     *target
+	runner delegate.Runner
+	slot   *slots.Slot
+	call   Call
+	report func(Progress)
+}
+
+func (a *App) newWork(ctx context.Context, root, dir string, t *delegate.Task, to *target, report func(Progress)) (*work, error) {
+	bound, err := a.binding(ctx)
+	if err != nil {
+		return nil, err
+	}
+	tree, err := workspace.Open(a.layout, root, dir)
+	if err != nil {
+		return nil, err
+	}
+	src := &source{root: dir, readRoots: t.ReadRoots}
+	state := a.promptState(bound, root, to.key)
+	w := &work{app: a, root: root, to: to, call: callOf(ctx), report: report}
+	w.runner = delegate.Runner{
+		Completer: to.Completer,
+		Source:    src,
+		Sessions:  state,
+		Tree:      tree,
+		Verifier:  verify.Folder{Dir: dir},
+		Locker:    treelock.Tree{Layout: a.layout, Project: root, Repaired: a.tellRepaired},
+		Log:       a.entryLog(ctx, root, dir, bound, to, src),
+		Parses:    syntax.Check,
+		Redact:    redact.Text,
+		Score:     func(t delegate.Task) float64 { return a.score(ctx, root, t, to).Score },
+		SaveText:  a.saveText,
+	}
+	if !to.limits.Loopback {
+		w.runner.Hide = redact.Hide
+	}
+	pool := slots.Open(a.layout, to.key, to.limits.Slots)
+	w.slot, err = pool.Take(ctx, state.preferred(), func() { report(Progress{Phase: "waiting for a free slot"}) })
+	if err != nil {
+		return nil, err
+	}
+	return w, nil
+}
+
+func (w *work) close() {
+	w.slot.Release()
+	if c, ok := w.runner.Tree.(interface{ Close() error }); ok {
+		_ = c.Close()
+	}
+}
+
+func (w *work) single(ctx context.Context, t *delegate.Task) (any, error) {
+	res, err := w.runner.Run(ctx, w.job(*t))
+	if err != nil {
+		return nil, w.explain(ctx, err)
+	}
+	return &res, nil
+}
+
+func (w *work) batch(ctx context.Context, t *delegate.Task) (any, error) {
+	jobs := make([]delegate.Job, len(t.Tasks))
+	for i, sub := range t.Tasks {
+		jobs[i] = w.job(inherit(*t, sub))
+	}
+	res, err := w.runner.Batch(ctx, jobs)
+	var engine *delegate.EngineError
+	if err != nil && !errors.As(err, &engine) {
+		return nil, w.explain(ctx, err)
+	}
+	return &res, nil
+}
+
+// inherit fills what a batch's task leaves open from the batch.
+func inherit(batch, t delegate.Task) delegate.Task {
+	if t.Verify == nil {
+		t.Verify = batch.Verify
+	}
+	if len(t.ContextFiles) == 0 {
+		t.ContextFiles = batch.ContextFiles
+	}
+	t.Model, t.Tier, t.Profile = first(t.Model, batch.Model), first(t.Tier, batch.Tier), first(t.Profile, batch.Profile)
+	t.TaskType = first(t.TaskType, batch.TaskType)
+	return t
+}
+
+func (w *work) job(t delegate.Task) delegate.Job {
+	slot := -1
+	if w.to.limits.PinnedSlots {
+		slot = w.slot.Index
+	}
+	return delegate.Job{
+		ID: "d-" + proc.NewNonce()[:10], Task: t, Slot: slot, Think: w.to.think, Diff: w.call.WantDiff,
+		Progress: func(u delegate.Update) { w.report(progressOf(u)) },
+	}
+}
+
+func progressOf(u delegate.Update) Progress {
+	p := Progress{Phase: u.Phase}
+	switch u.Generating.Phase {
+	case "prefill":
+		p.Phase, p.Done, p.Total, p.Unit = "reading the prompt", int64(u.PromptTokens), int64(u.PromptTotal), "tokens"
+	case "generating":
+		p.Done, p.Unit = int64(u.OutputTokens), "tokens"
+	}
+	if u.Attempts > 1 && u.Attempt > 1 {
+		p.Detail = fmt.Sprintf("attempt %d of %d", u.Attempt, u.Attempts)
+	}
+	return p
+}
+
+// explain says of a failed endpoint what the keeper knows about it.
+func (w *work) explain(ctx context.Context, err error) error {
+	var engine *delegate.EngineError
+	if !errors.As(err, &engine) || w.to.endpoint == nil {
+		return err
+	}
+	st, serr := w.app.client.Status(context.WithoutCancel(ctx))
+	if serr == nil && st.LastError != "" {
+		return fmt.Errorf("%w (the engine: %s)", err, st.LastError)
+	}
+	return err
+}

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"sync/atomic"
 	"syscall"
@@ -115,6 +116,25 @@ func (c *Child) Watch(ctx context.Context, stall time.Duration, tick func(reside
 		cancel(context.Canceled)
 		<-ended
 	}
+}
+
+// Cause is why work under a watched context went wrong, given the error that it got: a connection that breaks is
+// most often the child's end, which is seen a moment later.
+func (c *Child) Cause(watched context.Context, err error) error {
+	if cause := context.Cause(watched); cause != nil {
+		return cause
+	}
+	var network interface{ Timeout() bool }
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.ECONNREFUSED) || errors.As(err, &network) {
+		select {
+		case <-c.Done():
+			return ErrExited
+		case <-watched.Done():
+			return context.Cause(watched)
+		case <-time.After(time.Second):
+		}
+	}
+	return err
 }
 
 type movement struct {

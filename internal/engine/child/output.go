@@ -28,10 +28,14 @@ func newOutput(path string, each func(string)) *output {
 	if path == "" {
 		return o
 	}
-	if err := os.Rename(path, path+".1"); err != nil && !os.IsNotExist(err) {
-		o.err = err
+	// Only a plain file is set aside: a log may be pointed at a device.
+	if info, err := os.Lstat(path); err == nil && info.Mode().IsRegular() {
+		_ = os.Rename(path, path+".1")
 	}
 	o.file, o.err = os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	if o.err != nil {
+		o.file = nil
+	}
 	return o
 }
 

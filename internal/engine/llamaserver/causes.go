@@ -34,7 +34,7 @@ var causes = []sentence{
 	// llama-model.cpp: "unable to allocate %s buffer"
 	{regexp.MustCompile(`unable to allocate (\S+) buffer`), lifecycle.OutOfMemory, "there is not enough memory on $1 for the model", memoryHint},
 	// ggml-backend.cpp, ggml-alloc.c, ggml.c, ggml-vulkan, ggml-metal, the C++ library
-	{regexp.MustCompile(`(?i)cudaMalloc failed|hipMalloc failed|ErrorOutOfDeviceMemory|failed to allocate|out of memory|insufficient memory|std::bad_alloc|unable to fit model`), lifecycle.OutOfMemory, "there is not enough memory for the model with this context", memoryHint},
+	{regexp.MustCompile(`(?i)cudaMalloc failed|hipMalloc failed|ErrorOutOfDeviceMemory|failed to allocate|out of memory|insufficient memory|std::bad_alloc|cannot allocate memory|unable to fit model`), lifecycle.OutOfMemory, "there is not enough memory for the model with this context", memoryHint},
 	// llama-arch: "unknown model architecture: '%s'"
 	{regexp.MustCompile(`unknown model architecture: '([^']+)'`), lifecycle.BadModel, "this llama-server does not know models of the architecture $1", "a newer llama-server may know it"},
 	// gguf.cpp: "invalid magic characters: '%s', expected 'GGUF'"

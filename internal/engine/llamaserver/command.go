@@ -157,6 +157,10 @@ func (e *Engine) environment(m model, spec lifecycle.Spec, base []string) []stri
 		env = append(env, entry)
 	}
 	set := func(name, value string) { env = append(env, name+"="+value) }
+	if program.Lookup(env, "LLAMA_ARG_BATCH") == "" && len(spec.Devices) < 2 {
+		// A cancel is seen between two batches. Only several GPUs gain from a batch over the physical one of 512.
+		set("LLAMA_ARG_BATCH", "512")
+	}
 	set("LLAMA_ARG_CACHE_RAM", strconv.Itoa(e.options.CacheRAM))
 	set("LLAMA_ARG_CORS_ORIGINS", "http://cors.invalid") // the default lets every web page in
 	set("LLAMA_ARG_UI", "0")

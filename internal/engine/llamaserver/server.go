@@ -41,11 +41,10 @@ func (s *server) load(ctx context.Context, stall time.Duration, m model) error {
 	if err == nil {
 		err = s.describe(ctx, m)
 	}
-	// A request that fails because the child ended or stalled says only that; the watch knows why.
-	if cause := context.Cause(ctx); err != nil && cause != nil {
-		return cause
+	if err != nil {
+		return s.child.Cause(ctx, err)
 	}
-	return err
+	return nil
 }
 
 // await polls until the child itself says that it listens and answers that it is healthy.

@@ -26,7 +26,7 @@ var causes = []struct {
 	// server/sched.go and llm/server.go: "model requires more system memory (%s) than is available (%s)"
 	{regexp.MustCompile(`model requires more (?:system )?memory \(([^)]+)\) than is available \(([^)]+)\)`), lifecycle.OutOfMemory, "the model needs $1 of memory and $2 are there", memoryHint},
 	// llm/status.go: outOfMemorySubstrings, from its runner
-	{regexp.MustCompile(`(?i)out of memory|cudaMalloc failed|failed to allocate|unable to allocate|allocation failed|not enough memory|insufficient memory|erroroutofmemory|out_of_device_memory|std::bad_alloc`), lifecycle.OutOfMemory, "there is not enough memory for the model with this context", memoryHint},
+	{regexp.MustCompile(`(?i)out of memory|cudaMalloc failed|failed to allocate|unable to allocate|allocation failed|not enough memory|insufficient memory|erroroutofmemory|out_of_device_memory|std::bad_alloc|cannot allocate memory`), lifecycle.OutOfMemory, "there is not enough memory for the model with this context", memoryHint},
 	// llama-arch, handed on: "unknown model architecture: '%s'"
 	{regexp.MustCompile(`unknown model architecture: '([^']+)'`), lifecycle.BadModel, "this Ollama does not know models of the architecture $1", "a newer Ollama may know it"},
 	// gguf.cpp and llama-model-loader.cpp, handed on

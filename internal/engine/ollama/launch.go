@@ -97,10 +97,10 @@ func (s *server) bring(ctx context.Context, stall time.Duration, report func(lif
 		s.said.enter("loading")
 		err = s.load(watched, forever, 0)
 	}
-	if cause := context.Cause(watched); err != nil && cause != nil {
-		return cause
+	if err != nil {
+		return s.child.Cause(watched, err)
 	}
-	return err
+	return nil
 }
 
 // await polls until our child says that it listens, and what answers there is an Ollama.

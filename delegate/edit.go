@@ -26,9 +26,9 @@ func startsWithEdit(body string) bool {
 }
 
 // findEdits reads search/replace blocks anywhere in the answer, in a fence or not. The path is that of the nearest
-// path line or info string above.
+// path line or info string above it, or that of the block before.
 func (p *parser) findEdits() {
-	current, from := "", -1
+	current, from, floor := "", -1, 0
 	var search, replace span
 	state := 0 // 0 outside, 1 in the search part, 2 in the replace part
 	for at := 0; at < len(p.text); {
@@ -36,15 +36,14 @@ func (p *parser) findEdits() {
 		switch {
 		case state == 0 && editStart.MatchString(line):
 			state, from, search.from = 1, at, next
-		case state == 0:
-			if name := p.editPath(line); name != "" {
+			if name := p.pathOfEdit(at, floor); name != "" {
 				current = name
 			}
 		case state == 1 && editMiddle.MatchString(line):
 			state, search.to, replace.from = 2, at, next
 		case state == 2 && editEnd.MatchString(line):
 			state, replace.to = 0, at
-			p.masked = append(p.masked, span{from, next})
+			p.masked, floor = append(p.masked, span{from, next}), next
 			p.addEdit(current, p.text[search.from:search.to], p.text[replace.from:replace.to])
 		case editStart.MatchString(line) && strings.Contains(strings.ToLower(line), "search"):
 			p.badEdit(current, "a search/replace block begins inside another")
@@ -63,6 +62,21 @@ func (p *parser) findEdits() {
 
 func (p *parser) badEdit(path, reason string) {
 	p.reply.Problem = &Rejection{Kind: RejectEdit, Path: path, Reason: reason, Ask: askEdits}
+}
+
+// pathOfEdit looks for a path line in the few lines above a block.
+func (p *parser) pathOfEdit(at, floor int) string {
+	for range 8 {
+		line, from := p.lineAbove(at, floor)
+		if line == "" {
+			break
+		}
+		if name := p.editPath(line); name != "" {
+			return name
+		}
+		at = from
+	}
+	return ""
 }
 
 // editPath is the path that a line outside of the blocks names.

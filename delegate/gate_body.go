@@ -78,10 +78,10 @@ var (
 	elisionDots = regexp.MustCompile(`^\s*` + commentMark + `\s*(?:(?:\.\.\.|…)\W*$|(?:\.\.\.|…).*\b` + elisionWords + `\b` +
 		`|(?i:(?:keep |include |insert |your )?(?:the |all )*(?:rest of|remaining|existing|other|previous|original|same|unchanged) (?:\w+ ){0,3}\w*\W*(?:\.\.\.|…)\W*$)` +
 		`|(?i:unchanged|omitted|same as (?:before|above)|your code|(?:implementation|code) (?:goes )?here)\W*(?:\.\.\.|…)\W*$)`)
-	elisionPlain = regexp.MustCompile(`^\s*(?:\.\.\.|…)\s*[(\[]?(?i:the )?(?:` + elisionWords + `)\b`)
+	elisionPlain = regexp.MustCompile(`^\s*(?:\.\.\.|…)(?:(?:\s+[(\[]?|[(\[])(?i:the )?(?:` + elisionWords + `)\b|(?:` + elisionWords + `)\s+\w.*(?:\.\.\.|…)\W*$)`)
 	// Without dots, only wordings that mean nothing else.
-	elisionSaid = regexp.MustCompile(`(?i)^\s*(?://+|#+|--+|;+|%+|/\*+|\*|<!--|\{/\*|\(|\[)\s*(?:the )?(?:(?:rest|remainder|remaining (?:part|code|functions|methods)) of (?:the |this |your )?(?:\w+ ){0,2}(?:is |are |remains? |stays? |goes |unchanged|the same|here|as before|omitted)` +
-		`|(?:other|existing|previous|remaining|all other) (?:\w+ ){0,2}(?:remain|stay|are|is|go)(?:s|es)? (?:unchanged|the same|here|as before|as is|omitted)|(?:no changes|unchanged)(?: below| above| from here)?\W*$|(?:existing|previous|original) (?:code|implementation|content)s?(?: here)?\W*$)`)
+	elisionSaid = regexp.MustCompile(`(?i)^\s*(?://+|#+|--+|;+|%+|/\*+|\*|<!--|\{/\*|\(|\[)\s*[(\[]?(?:the )?(?:(?:rest|remainder|remaining (?:part|code|functions|methods)) of (?:the |this |your )?(?:\w+ ){0,2}(?:is |are |remains? |stays? |goes |unchanged|the same|here|as before|omitted)` +
+		`|(?:other|existing|previous|remaining|all other) (?:\w+ ){0,2}(?:remain|stay|are|is|go)(?:s|es)? (?:unchanged|the same|here|as before|as is|omitted)|(?:other|existing|previous|remaining|all other) (?:\w+ ){1,2}(?:unchanged|omitted|as before|as is)\W*$|(?:no changes|unchanged)(?: below| above| from here)?\W*$|(?:existing|previous|original) (?:code|implementation|content)s?(?: here)?\W*$)`)
 )
 
 // newElision is a line that stands for left-out code and that the file did not have before. Only lines of that shape

@@ -133,7 +133,7 @@ func lay(ctx context.Context, c Completer, in Input, s Session, outputs []Output
 	if limit := c.Limits().Context; limit > 0 {
 		room = max(1, limit-answer-s.tokens(len(head)+len(tail))-64)
 	}
-	l := s.arrange(hashOf(head), in.Context, existing(outputs), room)
+	l := s.arrange(hashOf(head), normalFiles(in.Context), existing(outputs), room)
 	p := render(in, head, outputs, l)
 	n, exact, err := c.Count(ctx, p.Messages, nil)
 	if err != nil {
@@ -285,16 +285,24 @@ func unfit(p Prompt, in Input, answer, window int) *Unfit {
 	return u
 }
 
-// existing are the outputs that are shown. A lone CR would make the same file two different blocks on two systems,
-// so line ends are normalised here and restored by the gate.
+// existing are the outputs that are shown. CRLF would make the same file two different blocks on two checkouts, so line
+// ends are normalised here and restored by the gate.
 func existing(outputs []Output) []File {
 	var files []File
 	for _, o := range outputs {
 		if o.Exists {
-			files = append(files, File{o.Path, o.Body})
+			files = append(files, File{o.Path, normalLines(o.Body)})
 		}
 	}
 	return files
+}
+
+func normalFiles(files []File) []File {
+	out := make([]File, len(files))
+	for i, f := range files {
+		out[i] = File{f.Path, normalLines(f.Body)}
+	}
+	return out
 }
 
 func normalLines(s string) string {

@@ -14,6 +14,9 @@ const MaxReplyBytes = 4 << 20
 // maxFences bounds what is remembered of a reply that is nothing but fences.
 const maxFences = 20000
 
+// maxNamed bounds the lists of what was odd.
+const maxNamed = 20
+
 // Reply is what an answer holds, before any judgement. Bodies have LF line ends.
 type Reply struct {
 	Files    []File // declared outputs given whole, each once
@@ -48,7 +51,7 @@ func (r *Reply) edits(path string) []Edit {
 
 func (r *Reply) warn(format string, args ...any) {
 	w := fmt.Sprintf(format, args...)
-	if !slices.Contains(r.Warnings, w) {
+	if len(r.Warnings) < maxNamed && !slices.Contains(r.Warnings, w) {
 		r.Warnings = append(r.Warnings, w)
 	}
 }
@@ -132,7 +135,8 @@ func (p *parser) add(path, body string) {
 }
 
 func (p *parser) extra(path string) {
-	if !slices.Contains(p.reply.Extra, path) {
+	path = clip(path, 120)
+	if len(p.reply.Extra) < maxNamed && !slices.Contains(p.reply.Extra, path) {
 		p.reply.Extra = append(p.reply.Extra, path)
 		p.reply.warn("%s was given though nobody asked for it; it is not written", path)
 	}

@@ -128,8 +128,12 @@ func (p *parser) closeOf(i, limit int, markdown bool) (closing, end, after int) 
 			}
 		}
 	}
-	if j := p.nestedClose(i, limit, markdown); j > 0 {
+	j, paired := p.nestedClose(i, limit, markdown)
+	if j > 0 {
 		return j, p.fences[j].from, p.fences[j].to
+	}
+	if markdown && paired {
+		return p.unclosed(i, limit)
 	}
 	for j := i + 1; j < limit; j++ { // nesting made no sense: the first bare fence
 		if f := p.fences[j]; f.bare() {
@@ -140,8 +144,8 @@ func (p *parser) closeOf(i, limit int, markdown bool) (closing, end, after int) 
 }
 
 // nestedClose pairs fences with an info string with the bare ones that follow. In Markdown a bare fence may open a
-// block too: it does where the next fence is bare as well.
-func (p *parser) nestedClose(i, limit int, markdown bool) int {
+// block too: it does where the next fence is bare as well. paired: there is no end, but all that opens inside closes.
+func (p *parser) nestedClose(i, limit int, markdown bool) (closing int, paired bool) {
 	depth := 0
 	for j := i + 1; j < limit; j++ {
 		f := p.fences[j]
@@ -155,10 +159,10 @@ func (p *parser) nestedClose(i, limit int, markdown bool) int {
 		case markdown && j+1 < limit && p.fences[j+1].bare():
 			depth++
 		default:
-			return j
+			return j, true
 		}
 	}
-	return 0
+	return 0, depth == 0
 }
 
 // unclosed is a block without its closing fence: it ends at the next file's path line or with the answer.

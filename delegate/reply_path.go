@@ -208,7 +208,7 @@ func (p *parser) infoPath(info string) (name, lang string) {
 	if isDeclared(info, p.outputs) && !knownLanguage(info) {
 		return info, ""
 	}
-	fields := strings.Fields(strings.NewReplacer("{", " ", "}", " ", ",", " ").Replace(info))
+	fields := strings.FieldsFunc(info, func(r rune) bool { return strings.ContainsRune(" \t{},", r) })
 	for i, field := range fields {
 		s := strings.Trim(attribute.ReplaceAllString(field, ""), `"'`)
 		if i == 0 {

@@ -6,47 +6,50 @@ import (
 )
 
 var (
-	thinkOpen  = regexp.MustCompile(`(?i)^\s*<(think|thinking|thought|reasoning)>`)
-	thinkClose = regexp.MustCompile(`(?im)</(think|thinking|thought|reasoning)>[ \t]*$`)
-	thinkInner = regexp.MustCompile(`(?im)^[ \t]*<(think|thinking)>[ \t]*$`)
+	thinkOpen     = regexp.MustCompile(`(?i)^\s*<(think|thinking|thought|reasoning)>`)
+	thinkClose    = regexp.MustCompile(`(?im)</(think|thinking|thought|reasoning)>[ \t]*$`)
+	thinkAnyClose = regexp.MustCompile(`(?i)</(think|thinking)>`)
+	thinkInner    = regexp.MustCompile(`(?im)^[ \t]*<(think|thinking)>[ \t]*$`)
 )
 
 // dropThinking removes a model's thinking from its answer and says how many bytes that were. Thinking stands at the
 // start; its opening tag may be missing (some chat templates write it into the prompt), and so may its closing one.
 // A tag inside a fenced block is content.
 func dropThinking(text string) (answer string, dropped int) {
-	if m := thinkOpen.FindStringIndex(text); m != nil {
-		end := thinkClose.FindStringIndex(text)
-		if end == nil {
-			end = closeAnywhere(text)
+	for {
+		m := thinkOpen.FindStringIndex(text)
+		if m == nil {
+			break
 		}
+		end := closeOfThinking(text)
 		if end == nil {
-			return unclosedThinking(text, m[1])
+			answer, more := unclosedThinking(text, m[1])
+			return answer, dropped + more
 		}
-		rest, more := dropThinking(text[end[1]:])
-		return rest, end[1] + more
+		text, dropped = text[end[1]:], dropped+end[1]
 	}
-	// No opening tag: the closing one counts only outside of a block.
-	if end := thinkClose.FindStringIndex(text); end != nil && balanced(text[:end[0]]) {
-		return text[end[1]:], end[1]
+	if !strings.Contains(text, "<") {
+		return text, dropped
 	}
 	if m := thinkInner.FindStringIndex(text); m != nil && balanced(text[:m[0]]) {
 		if end := thinkClose.FindStringIndex(text[m[1]:]); end != nil {
-			return text[:m[0]] + text[m[1]+end[1]:], end[1] + m[1] - m[0]
+			return text[:m[0]] + text[m[1]+end[1]:], dropped + end[1] + m[1] - m[0]
 		}
-		return text[:m[0]], len(text) - m[0]
+		return text[:m[0]], dropped + len(text) - m[0]
 	}
-	return text, 0
+	// No opening tag: the closing one counts only outside of a block.
+	if end := thinkClose.FindStringIndex(text); end != nil && balanced(text[:end[0]]) {
+		return text[end[1]:], dropped + end[1]
+	}
+	return text, dropped
 }
 
-func closeAnywhere(text string) []int {
-	lower := strings.ToLower(text)
-	for _, tag := range []string{"</think>", "</thinking>"} {
-		if i := strings.Index(lower, tag); i >= 0 {
-			return []int{i, i + len(tag)}
-		}
+// closeOfThinking prefers a tag that ends its line to one inside a sentence.
+func closeOfThinking(text string) []int {
+	if end := thinkClose.FindStringIndex(text); end != nil {
+		return end
 	}
-	return nil
+	return thinkAnyClose.FindStringIndex(text)
 }
 
 // unclosedThinking: a model that never closed the tag may still have written its answer below. What begins with a

@@ -1,0 +1,86 @@
+package delegate
+
+import (
+	"io"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+)
+
+// endless repeats a text up to a length.
+type endless struct {
+	text string
+	left int
+}
+
+func (e *endless) Read(p []byte) (int, error) {
+	if e.left <= 0 {
+		return 0, io.EOF
+	}
+	n := min(len(p), e.left)
+	for i := range n {
+		p[i] = e.text[(e.left-i)%len(e.text)]
+	}
+	e.left -= n
+	return n, nil
+}
+
+const maxMemory = 64 << 20
+
+// allocated is all that f allocates, which is at least what it holds at any one moment.
+func allocated(f func()) uint64 {
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	f()
+	runtime.ReadMemStats(&after)
+	return after.TotalAlloc - before.TotalAlloc
+}
+
+func TestReplyOf200MB(t *testing.T) {
+	var reply Reply
+	var err error
+	used := allocated(func() {
+		reply, err = ParseStream(&endless{text: "word ```go\n", left: 200 << 20}, []Output{{Path: "a.go"}})
+	})
+	if err != nil || reply.Problem == nil || reply.Problem.Kind != RejectTooLong {
+		t.Fatalf("%v %+v", err, reply.Problem)
+	}
+	if used > maxMemory {
+		t.Errorf("allocated %d MiB for it", used>>20)
+	}
+	t.Logf("allocated %d MiB", used>>20)
+}
+
+// The worst that fits under the limit: each line something that has to be remembered or searched for.
+func TestLargestRepliesAreBounded(t *testing.T) {
+	for name, unit := range map[string]string{
+		"fences": "```\n", "opened": "```go\n", "paths": "### File: a/b.go\n```go\nx\n```\n", "declared": "### File: a.go\n```go\nx\n```\n", "thinking": "<think>a</think>\n",
+		"open thinking": "<think>\n", "closing": "a </think>\n", "edits": "<<<<<<< SEARCH\na\n=======\nb\n>>>>>>> REPLACE\n", "starts": "<<<<<<< SEARCH\n", "newlines": "\n", "CRLF": "\r\n",
+		"backticks": "`", "one line": "a.go ", "elisions": "// ... rest\n", "tildes": "~~~\n", "quotes": "> **`",
+	} {
+		text := strings.Repeat(unit, MaxReplyBytes/len(unit))
+		for _, edit := range []bool{false, true} {
+			gate := Gate{Outputs: []Output{{Path: "a.go", Edit: edit, Exists: edit, Body: "a\nb\n"}, {Path: "README.md"}}}
+			started := time.Now()
+			used := allocated(func() { _, _ = gate.Files(Completion{Text: text, Finish: FinishStop}) })
+			if used > maxMemory {
+				t.Errorf("%s: allocated %d MiB", name, used>>20)
+			}
+			if took := time.Since(started); took > 20*time.Second {
+				t.Errorf("%s: took %s", name, took)
+			}
+			t.Logf("%s edit=%v: %d MiB, %s", name, edit, used>>20, time.Since(started).Round(time.Millisecond))
+		}
+	}
+	if err := (Gate{Outputs: []Output{{Path: "a"}}}).tooLongFor(strings.Repeat("x", MaxReplyBytes+1)); err == nil || err.Kind != RejectTooLong {
+		t.Errorf("over the limit: %v", err)
+	}
+}
+
+func (g Gate) tooLongFor(text string) *Rejection {
+	_, err := g.Files(Completion{Text: text, Finish: FinishStop})
+	r, _ := err.(*Rejection)
+	return r
+}

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"syscall"
 	"time"
 
 	"localllm/delegate"
@@ -86,7 +87,8 @@ func (f Folder) Run(ctx context.Context, c delegate.Command) (delegate.Outcome, 
 	defer cancel()
 	out := &capture{}
 	started := time.Now()
-	exit, err := proc.Run(limited, proc.Command{Path: path, Args: args, Env: env, Dir: f.Dir, Stdout: out, Stderr: out, Nonce: proc.NewNonce(), Grace: grace})
+	exit, err := proc.Run(limited, proc.Command{Path: path, Args: args, Env: env, Dir: f.Dir, Stdout: out, Stderr: out, Nonce: proc.NewNonce(), Grace: grace,
+		Death: syscall.SIGKILL}) // nobody is left to read its verdict
 	o := delegate.Outcome{Exit: exit, Took: time.Since(started), Output: f.relative(out.String(), scratch)}
 	switch {
 	case ctx.Err() != nil:

@@ -170,6 +170,9 @@ func (w *Workspace) real(rel string) (string, error) {
 			folder = path.Dir(folder)
 			continue
 		}
+		if err != nil && strings.Contains(err.Error(), "too many links") { // a loop; the library has no error value for it
+			return "", errLinked
+		}
 		if err != nil {
 			return "", err
 		}

@@ -17,7 +17,7 @@ func Ledger(w io.Writer, records []stats.Record, o Options) error {
 		p.line("Nothing was delegated here in that time.")
 		return p.err
 	}
-	rest := o.width() - (17 + 12 + 10 + 9 + 9)
+	rest := o.width() - (17 + 12 + 10 + 8 + 8 + 2)
 	model := 0
 	if rest >= 48 {
 		model = 20
@@ -38,7 +38,7 @@ func Ledger(w io.Writer, records []stats.Record, o Options) error {
 			text = why + ": " + text
 		}
 		p.line("%s%s%s%s%s%s  %s", pad(r.Timestamp.UTC().Format("2006-01-02 15:04"), 17), p.paint(color, pad(clip(status, 11), 12)),
-			pad(clip(r.TaskType, 9), 10), pad(clip(r.Model, max(model-1, 0)), model), lead(short(r.TokensGenerated), 8), lead(seconds(r.TimeSeconds), 8), clip(text, rest))
+			pad(clip(r.TaskType, 9), 10), pad(clip(r.Model, model-1), model), lead(short(r.TokensGenerated), 8), lead(seconds(r.TimeSeconds), 8), clip(text, rest))
 	}
 	return p.err
 }
@@ -69,8 +69,8 @@ func Advice(w io.Writer, a scoring.Advice, o Options) error {
 func Replay(w io.Writer, r replay.Report, o Options) error {
 	p := &page{w: w, o: o}
 	p.line("%s", p.paint(bold, "The score, replayed on "+clip(r.Log, o.width()-24)))
-	p.line("%s with a verdict, %s of them good; %s without one, %s skipped",
-		plural(r.Outcomes, "delegation"), whole(r.Successes), plural(r.Unjudged, "line"), whole(r.Skipped))
+	p.line("%s with a verdict, %s of them good", plural(r.Outcomes, "delegation"), whole(r.Successes))
+	p.line("%s without a verdict, %s unreadable", plural(r.Unjudged, "line"), whole(r.Skipped))
 	if r.Outcomes == 0 {
 		return p.err
 	}
@@ -78,7 +78,7 @@ func Replay(w io.Writer, r replay.Report, o Options) error {
 	p.line("%s", p.paint(dim, pad("", 12)+"   AUC   Brier"))
 	p.line("  %s%6.3f%8.3f", pad("table", 10), r.Prior.AUC, r.Prior.Brier)
 	p.line("  %s%6.3f%8.3f", pad("learned", 10), r.Learned.AUC, r.Learned.Brier)
-	p.line("%s", p.paint(dim, "  AUC: 1 tells all successes from all failures, 0.5 is a coin. Brier: 0 is perfect."))
+	p.line("%s", p.paint(dim, "  AUC: 1 tells success from failure always, 0.5 is a coin. Brier: 0 is perfect."))
 	p.heading("Table")
 	p.buckets(r.Prior.Calibration)
 	p.heading("Learned")

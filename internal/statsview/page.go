@@ -1,6 +1,7 @@
 package statsview
 
 import (
+	"fmt"
 	"io"
 	"strings"
 	"time"
@@ -13,11 +14,10 @@ func Page(w io.Writer, s stats.Summary, o Options) error {
 	p := &page{w: w, o: o}
 	p.line("%s", p.paint(bold, "Delegations, "+span(s)))
 	p.line("%s", p.paint(dim, clip(s.Log, o.width())))
-	line := plural(s.Delegations, "delegation") + ", " + plural(s.Analyzed, "task") + " analyzed"
+	p.line("%s", plural(s.Delegations, "delegation")+", "+plural(s.Analyzed, "task")+" analyzed")
 	if s.SkippedLines > 0 {
-		line += ", " + p.paint(yellow, plural(s.SkippedLines, "unreadable line")+" skipped")
+		p.line("%s", p.paint(yellow, plural(s.SkippedLines, "unreadable line")+" skipped"))
 	}
-	p.line("%s", line)
 	if s.Delegations == 0 {
 		p.line("")
 		p.line("Nothing was delegated here in that time.")
@@ -61,17 +61,22 @@ func (p *page) rates(s stats.Summary) {
 		p.line("  %s%6s  %s %s", pad(r.name, 11), percentOf(r.rate, r.of), p.paint(green, bar(r.rate, width))+pad("", width-len([]rune(bar(r.rate, width)))), p.paint(dim, note))
 	}
 	p.line("")
-	p.line("  %s%s in half of the cases, %s in nine of ten", pad("time", 11), seconds(s.Seconds.P50)+" or less", seconds(s.Seconds.P90))
-	p.line("  %s%s generated, %.4g a second; %s read, %s of them from the cache", pad("tokens", 11),
-		short(s.Tokens.Generated), s.TokensPerSecond, short(s.Tokens.Prompt), short(s.Tokens.Cached))
+	p.named("time", fmt.Sprintf("%s or less in half of the cases, %s in nine of ten", seconds(s.Seconds.P50), seconds(s.Seconds.P90)))
+	p.named("tokens", fmt.Sprintf("%s generated, %.4g a second; %s read, %s of them from the cache",
+		short(s.Tokens.Generated), s.TokensPerSecond, short(s.Tokens.Prompt), short(s.Tokens.Cached)))
 	if s.Tokens.CountedOn == 0 {
-		p.line("  %snot counted: no line has the numbers", pad("kept out", 11))
+		p.named("kept out", "not counted: no line has the numbers")
 		return
 	}
-	p.line("  %s%s tokens kept out of the caller's context, counted on %s of %s", pad("kept out", 11),
-		short(s.Tokens.KeptOut), whole(s.Tokens.CountedOn), plural(s.Delegations, "delegation"))
-	for _, text := range wrap("That is: "+stats.KeptOutFormula+".", p.o.width()-13) {
-		p.line("  %s%s", pad("", 11), p.paint(dim, text))
+	p.named("kept out", fmt.Sprintf("%s tokens kept out of the caller's context, counted on %s of %s. That is: %s.",
+		short(s.Tokens.KeptOut), whole(s.Tokens.CountedOn), plural(s.Delegations, "delegation"), stats.KeptOutFormula))
+}
+
+// named writes a text beside its name, in as many lines as it takes.
+func (p *page) named(name, text string) {
+	for _, line := range wrap(text, p.o.width()-13) {
+		p.line("  %s%s", pad(name, 11), line)
+		name = ""
 	}
 }
 

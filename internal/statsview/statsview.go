@@ -85,10 +85,13 @@ func pad(text string, width int) string {
 
 func clip(text string, width int) string {
 	text = printable(text)
+	if width <= 0 {
+		return ""
+	}
 	if utf8.RuneCountInString(text) <= width {
 		return text
 	}
-	return string([]rune(text)[:max(width-1, 0)]) + "…"
+	return string([]rune(text)[:width-1]) + "…"
 }
 
 // printable takes out what could drive a terminal: a log's texts come from models and other writers.

@@ -269,3 +269,61 @@ func TestToolCalls(t *testing.T) {
 		}
 	})
 }
+
+// With a template that knows thinking the engines part it from the answer; without one it is the answer's beginning.
+func TestThinking(t *testing.T) {
+	script := practice.Script{{Say: "<think>\nLet me see.\n</think>\n\nThe answer."}}
+	onBoth(t, func(t *testing.T, kind harness.Kind) {
+		for _, tools := range []bool{false, true} {
+			server := harness.Start(t, kind, script, practice.Options{Think: true, Tools: tools})
+			fields := map[string]any{}
+			if kind == harness.Ollama {
+				fields["think"] = true
+			}
+			reply := server.Chat([]harness.Message{{Role: "user", Content: "hi"}}, fields)
+			if strings.TrimSpace(reply.Thinking) != "Let me see." || strings.TrimSpace(reply.Text) != "The answer." {
+				t.Errorf("got %+v", reply)
+			}
+			server.Stop()
+		}
+		if reply := harness.Start(t, kind, script, practice.Options{}).Ask("hi"); reply.Thinking != "" || reply.Text != script[0].Say {
+			t.Errorf("without: %+v", reply)
+		}
+	})
+}
+
+// However llama-server keeps its cache: quantized (rotated then), without flash attention, shared by slots.
+func TestCacheTypes(t *testing.T) {
+	long := source(t, 6000)
+	for _, args := range []string{"-ctk q8_0 -ctv q8_0", "-ctk q4_0 -ctv q4_0 -fa on", "-fa off", "-np 4 --kv-unified"} {
+		server := harness.Start(t, harness.LlamaServer, fourAnswers, practice.Options{}, strings.Fields(args)...)
+		for prompt, want := range map[string]string{
+			long: "Nothing fits.", "TASK-ADD" + long: wrong, long + "--- FAIL: TestAdd" + "TASK-ADD": repaired, "schlüssel 🔑": odd,
+		} {
+			if reply := server.Ask(prompt); reply.Text != want {
+				t.Errorf("%s: got %q, want %q", args, reply.Text, want)
+			}
+		}
+		server.Stop()
+	}
+}
+
+// A scripted answer that fits a schema is what a constrained request gets.
+func TestSchema(t *testing.T) {
+	script := practice.Script{{Say: `{"files": [1, 2], "name": "x"}`}}
+	property := func(kind string) map[string]any { return map[string]any{"type": kind} }
+	list := property("array")
+	list["items"] = property("integer")
+	// Engines take the properties in the order that JSON gives them here, the alphabet's.
+	schema := map[string]any{"type": "object", "properties": map[string]any{"files": list, "name": property("string")}, "required": []string{"files", "name"}}
+	onBoth(t, func(t *testing.T, kind harness.Kind) {
+		fields := map[string]any{"format": schema}
+		if kind == harness.LlamaServer {
+			fields = map[string]any{"response_format": map[string]any{"type": "json_schema", "json_schema": map[string]any{"name": "a", "schema": schema}}}
+		}
+		reply := harness.Start(t, kind, script, practice.Options{}).Chat([]harness.Message{{Role: "user", Content: "hi"}}, fields)
+		if reply.Text != script[0].Say {
+			t.Errorf("got %+v", reply)
+		}
+	})
+}

@@ -16,6 +16,8 @@ type Options struct {
 	Context int
 	// Tools gives it a chat template that lists tools and takes calls in the Hermes format.
 	Tools bool
+	// Think gives it a chat template with thinking, so that the engines part a <think> block from the answer.
+	Think bool
 }
 
 const (
@@ -182,7 +184,7 @@ func describe(draft *gguf.Draft, words *vocabulary, o Options) {
 	draft.Set("tokenizer.ggml.eos_token_id", uint32(endToken))
 	draft.Set("tokenizer.ggml.padding_token_id", uint32(endToken))
 	draft.Set("tokenizer.ggml.add_bos_token", false)
-	draft.Set("tokenizer.chat_template", jinja(o.Tools))
+	draft.Set("tokenizer.chat_template", jinja(o))
 }
 
 func floats(n int) []float32 { return make([]float32, n) }

@@ -4,17 +4,38 @@ import "strings"
 
 // jinja is the template that llama-server reads from the model. A turn's role token comes right before its text, and the
 // assistant's token last, for the model chooses its answer there.
-func jinja(tools bool) string {
-	if tools {
-		return strings.TrimSpace(jinjaTools)
+func jinja(o Options) string {
+	template := jinjaPlain
+	if o.Tools {
+		template = jinjaTools
 	}
-	return strings.TrimSpace(jinjaPlain)
+	return strings.TrimSpace(strings.Replace(template, thinkHere, pick(o.Think, jinjaThink), 1))
 }
+
+func pick(wanted bool, text string) string {
+	if wanted {
+		return text
+	}
+	return ""
+}
+
+// thinkHere is where a template with thinking writes an assistant turn's thoughts.
+const thinkHere = "THINK-HERE"
+
+const jinjaThink = `{%- if message.role == 'assistant' and message.reasoning_content -%}{{- '<think>\n' + message.reasoning_content + '\n</think>\n\n' -}}{%- endif -%}`
+
+const ollamaThink = `{{ if and (eq .Role "assistant") .Thinking }}<think>
+{{ .Thinking }}
+</think>
+
+{{ end }}`
 
 const jinjaPlain = `
 {%- for message in messages -%}
 {%- set role = message.role if message.role in ['user', 'assistant', 'tool'] else 'system' -%}
-{{- '<|' + role + '|>' + message.content + '<|end|>' -}}
+{{- '<|' + role + '|>' -}}
+` + thinkHere + `
+{{- message.content + '<|end|>' -}}
 {%- endfor -%}
 {%- if add_generation_prompt -%}{{- '<|assistant|>' -}}{%- endif -%}
 `
@@ -35,6 +56,7 @@ const jinjaTools = `
 {{- '<|tool|><tool_response>\n' + message.content + '\n</tool_response><|end|>' -}}
 {%- elif message.role == 'assistant' -%}
 {{- '<|assistant|>' -}}
+` + thinkHere + `
 {%- if message.content -%}{{- message.content -}}{%- endif -%}
 {%- if message.tool_calls -%}
 {%- for call in message.tool_calls -%}
@@ -61,11 +83,12 @@ func Modelfile(path string, options Options) string {
 	if options.Tools {
 		template = ollamaTools
 	}
+	template = strings.Replace(template, thinkHere, pick(options.Think, ollamaThink), 1)
 	return "FROM " + path + "\nTEMPLATE \"\"\"" + strings.TrimSpace(template) + "\"\"\"\n"
 }
 
 const ollamaPlain = `
-{{- range .Messages }}<|{{ .Role }}|>{{ .Content }}<|end|>{{ end }}<|assistant|>
+{{- range .Messages }}<|{{ .Role }}|>` + thinkHere + `{{ .Content }}<|end|>{{ end }}<|assistant|>
 `
 
 // Ollama takes the first text within «if .ToolCalls» for what begins a call, so nothing may come between.
@@ -92,7 +115,7 @@ For each call return a JSON object with the name and the arguments within <tool_
 {{- else if eq .Role "tool" }}<|tool|><tool_response>
 {{ .Content }}
 </tool_response><|end|>
-{{- else if eq .Role "assistant" }}<|assistant|>{{ .Content }}
+{{- else if eq .Role "assistant" }}<|assistant|>` + thinkHere + `{{ .Content }}
 {{- if .ToolCalls }}
 {{- range .ToolCalls }}<tool_call>
 {"name": "{{ .Function.Name }}", "arguments": {{ .Function.Arguments }}}

@@ -11,8 +11,8 @@ import (
 // Where in the embedding what is kept. All flags have the value level where they are set.
 //
 //   - layer 0: the assistant token attends to the markers of the prompt (atMarkers then holds each one's share of all
-//     marker tokens), and its feed-forward part turns «no share» into atAbsent. A share is never near zero unless it
-//     is zero, and zero is exact, for values are single coordinates; so how often a marker occurs does not matter.
+//     marker tokens), and its feed-forward part turns «no share» into atAbsent. Any share over leastShare is as good as
+//     another, so how often a marker occurs does not matter.
 //   - layer 1: an entry none of whose markers is absent is set in atActive.
 //   - layer 2: the most specific of those is set in atChosen, whose coordinates lead to the answers' first tokens.
 //
@@ -127,15 +127,24 @@ func (l *layer) attendToMarkers() {
 	l.query[slowest*l.width+atAssistant] = sharp
 	l.key[slowest*l.width+atMarker] = sharp
 	for m := range MaxMarkers {
-		l.value[m*l.width+atMarkers+m] = 0.35
-		l.output[(atMarkers+m)*l.heads+m] = 1
+		l.value[valueAt(m)*l.width+atMarkers+m] = 0.35
+		l.output[(atMarkers+m)*l.heads+valueAt(m)] = 1
 	}
+}
+
+// valueAt leaves out the first coordinate of each half: engines rotate a quantized cache by a Hadamard matrix, and the
+// rounding of a single coordinate's rotation, the same sign all over a block, comes back there.
+func valueAt(m int) int {
+	if m < headWidth/2-1 {
+		return m + 1
+	}
+	return m + 2
 }
 
 const (
 	steep = 10
-	// A marker's share is at least one in so many tokens, with some room.
-	leastShare = 1.0 / (2 * maxContext)
+	// A smaller share of all marker tokens counts as none. A zero share is not quite zero in a quantized cache.
+	leastShare = 1.0 / 4096
 )
 
 // absent: hidden unit m is positive at the assistant token where marker m has no share, and negative anywhere else.

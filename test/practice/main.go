@@ -22,6 +22,7 @@ func run() int {
 	flag.IntVar(&options.Width, "width", 0, "width, from 384 in steps of 64; more adds only cost")
 	flag.IntVar(&options.Context, "ctx", 0, "the context length that the model states (default 32768)")
 	flag.BoolVar(&options.Tools, "tools", false, "a chat template with tools in the Hermes format")
+	flag.BoolVar(&options.Think, "think", false, "a chat template with thinking")
 	flag.Parse()
 	if *script == "" || *out == "" || flag.NArg() > 0 {
 		flag.Usage()

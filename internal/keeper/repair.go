@@ -30,8 +30,14 @@ type record struct {
 // nothing to repair it costs two looks at the file system.
 func Repair(layout paths.Layout) error {
 	f := folder{layout}
-	if !f.needsRepair() || f.keeperAlive() {
+	if !f.needsRepair() {
 		return nil
+	}
+	// A killed process counts as gone while its last threads still hold its files, for a few milliseconds.
+	for end := time.Now().Add(200 * time.Millisecond); f.keeperAlive(); time.Sleep(2 * time.Millisecond) {
+		if s, err := f.status(); err != nil || identity(s.Keeper).Alive() || time.Now().After(end) {
+			return nil
+		}
 	}
 	lock, err := f.lock(context.Background())
 	if err != nil {
@@ -79,8 +85,10 @@ func repairLocked(f folder) {
 func endRecorded(r record) {
 	id := r.Engine
 	id.Nonce = r.Nonce
-	if id.PID > 0 && id.Ours() {
+	if id.PID > 1 && id.Ours() {
 		killGroup(id)
+	} else {
+		id = proc.Identity{} // somebody else's, or gone: not waited for either
 	}
 	// A child between its fork and its exec does not carry the nonce yet: look again until nothing new shows.
 	for quiet := 0; quiet < 3; quiet++ {

@@ -20,6 +20,9 @@ var clients = map[string]string{
 // scriptHosts run clients that are scripts: there the second argument has the name.
 var scriptHosts = []string{"node", "bun", "deno", "python", "python3", "MainThread"}
 
+// wrappers stand between a client and the servers that it starts.
+var wrappers = append([]string{"npx", "npm", "npm exec", "uv", "uvx", "pnpm", "yarn", "env", "timeout", "nice", "nohup", "direnv", "mise"}, scriptHosts...)
+
 var shells = []string{"sh", "bash", "zsh", "fish", "dash", "ksh", "tcsh", "csh", "nu", "pwsh", "elvish", "xonsh", "ash", "busybox"}
 
 // clientName is what people call the client that p is, or empty.

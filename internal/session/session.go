@@ -5,6 +5,7 @@ package session
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -99,6 +100,11 @@ func choose(above []process, told *process, server bool) (p process, known bool)
 	for _, p := range above {
 		if clientName(p) != "" {
 			return p, true
+		}
+		// A server belongs to whoever started it, or to a known client behind a shell or an interpreter. An unknown
+		// client that runs in the terminal of a known one is still a client of its own.
+		if server && !isShell(p) && !slices.Contains(wrappers, p.name) {
+			break
 		}
 	}
 	if server {

@@ -1,0 +1,9 @@
+package keeper_test
+
+import (
+	"testing"
+
+	"localllm/test/chaos/lab"
+)
+
+func TestMain(m *testing.M) { lab.Main(m) }

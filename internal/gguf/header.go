@@ -2,7 +2,9 @@ package gguf
 
 import (
 	"errors"
+	"fmt"
 	"math"
+	"slices"
 )
 
 // Header is what a GGUF file says about itself, over all its shards.
@@ -106,4 +108,36 @@ func tensorBytes(kind uint32, dims []int64) (int64, bool) {
 		return 0, false
 	}
 	return rows * b.size, true
+}
+
+// unknownBytes marks a tensor of a type newer than the table, until place has found its size.
+const unknownBytes = -1
+
+// place checks where the tensors lie in the data, which begins at the given byte of the file, and finds the sizes of
+// those with an unknown type: they reach to the next one, or to the file's end.
+func (h *Header) place(offsets []int64, align, data int64) error {
+	next := slices.Clone(offsets)
+	slices.Sort(next)
+	end := int64(0)
+	for i := range h.Tensors {
+		t := &h.Tensors[i]
+		if t.Bytes == unknownBytes {
+			t.Bytes = max(0, h.FileBytes-data-offsets[i])
+			if at, _ := slices.BinarySearch(next, offsets[i]+1); at < len(next) {
+				t.Bytes = next[at] - offsets[i]
+			}
+		}
+		if offsets[i] > math.MaxInt64-t.Bytes-data {
+			return fmt.Errorf("tensor %q lies beyond any file", t.Name)
+		}
+		end = max(end, offsets[i]+t.Bytes)
+		if h.DataBytes > math.MaxInt64-t.Bytes-align {
+			return fmt.Errorf("tensor %q lies beyond any file", t.Name)
+		}
+		h.DataBytes += (t.Bytes + align - 1) / align * align
+	}
+	if len(h.Tensors) > 0 && data+end > h.FileBytes {
+		h.Missing = data + end - h.FileBytes
+	}
+	return nil
 }

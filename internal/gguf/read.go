@@ -238,28 +238,18 @@ func (d *decoder) tensors(n uint64, size int64) error {
 		}
 		align = a
 	}
-	end := int64(0)
+	offsets := make([]int64, 0, min(n, 4096))
 	for range n {
 		t, offset, err := d.tensor()
 		if err != nil {
 			return err
 		}
 		d.h.Tensors = append(d.h.Tensors, t)
-		d.h.DataBytes += (t.Bytes + align - 1) / align * align
-		if offset > math.MaxInt64-t.Bytes || d.h.DataBytes < 0 {
-			return fmt.Errorf("tensor %q lies beyond any file", t.Name)
-		}
-		end = max(end, offset+t.Bytes)
+		offsets = append(offsets, offset)
 	}
 	data := (d.read + align - 1) / align * align
 	d.h.FileBytes = size
-	if n > 0 && end > math.MaxInt64-data {
-		return errors.New("tensors lie beyond any file")
-	}
-	if n > 0 && data+end > size {
-		d.h.Missing = data + end - size
-	}
-	return nil
+	return d.h.place(offsets, align, data)
 }
 
 func (d *decoder) tensor() (TensorInfo, int64, error) {
@@ -293,8 +283,11 @@ func (d *decoder) tensor() (TensorInfo, int64, error) {
 		return TensorInfo{}, 0, err
 	}
 	size, ok := tensorBytes(t.Type, t.Dims)
+	if _, known := blocks[t.Type]; !known {
+		size, ok = unknownBytes, true
+	}
 	if !ok || offset > math.MaxInt64 {
-		return TensorInfo{}, 0, fmt.Errorf("tensor %q: type %d with sides %v is not possible or not known", name, t.Type, t.Dims)
+		return TensorInfo{}, 0, fmt.Errorf("tensor %q: type %d with sides %v is not possible", name, t.Type, t.Dims)
 	}
 	t.Bytes = size
 	if !d.spend(int64(len(name)) + 96) {

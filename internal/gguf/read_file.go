@@ -2,6 +2,7 @@ package gguf
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -55,6 +56,9 @@ func (h *Header) join(path string, count int) error {
 		}
 		if len(h.Tensors)+len(part.Tensors) > maxTensors {
 			return fmt.Errorf("more than %d tensors", maxTensors)
+		}
+		if h.DataBytes > math.MaxInt64-part.DataBytes || h.Missing > math.MaxInt64-part.Missing {
+			return fmt.Errorf("shard %d of %d is larger than any file", i, count)
 		}
 		if i == 1 {
 			// The first shard carries the model's metadata.

@@ -24,8 +24,9 @@ build: ## bin/localllm
 install: ## localllm into GOBIN
 	go install -ldflags '$(LDFLAGS)' ./cmd/localllm
 
-demo: build ## the whole way on this machine; MODEL=… for a real model, PULL=1 to fetch it
-	@bin/localllm demo $(if $(MODEL),--model '$(MODEL)') $(if $(PULL),--pull)
+demo: build engines ## the whole way on this machine; MODEL=… for a real model, PULL=1 to fetch it
+	@LOCALLLM_LLAMA_SERVER=$${LOCALLLM_LLAMA_SERVER:-$(CURDIR)/.engines/bin/llama-server} LOCALLLM_OLLAMA=$${LOCALLLM_OLLAMA:-$(CURDIR)/.engines/bin/ollama} \
+	  bin/localllm demo $(if $(MODEL),--model '$(MODEL)') $(if $(PULL),--pull)
 
 test: engines ## all tests, against real engines
 	go test -timeout 20m ./...

@@ -39,7 +39,7 @@ func newRoot() *cobra.Command {
 		&cobra.Group{ID: "setup", Title: "Setting up:"},
 		&cobra.Group{ID: "look", Title: "Looking closer:"},
 	)
-	for _, add := range commands {
+	for _, add := range commands() {
 		root.AddCommand(add()...)
 	}
 	root.InitDefaultCompletionCmd()
@@ -52,13 +52,18 @@ func newRoot() *cobra.Command {
 }
 
 // commands lists every command's constructor; each file of this package holds one or a few that belong together.
-var commands = []func() []*cobra.Command{
-	actionCommands,
-	serverCommands,
-	tasksCommand,
-	ledgerCommand,
-	versionCommand,
-	docsCommand,
+// A function, because demo runs commands itself.
+func commands() []func() []*cobra.Command {
+	return []func() []*cobra.Command{
+		actionCommands,
+		serverCommands,
+		hookCommand,
+		demoCommand,
+		tasksCommand,
+		ledgerCommand,
+		versionCommand,
+		docsCommand,
+	}
 }
 
 // open wires the application for one command.

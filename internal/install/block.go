@@ -43,13 +43,12 @@ func findBlock(text []byte) (from, to int, found bool, err error) {
 	if err != nil {
 		return 0, 0, false, errMarkers
 	}
+	ending := "\n"
+	if bytes.HasSuffix(text[:hits[0][1]], []byte("\r\n")) {
+		ending = "\r\n"
+	}
 	for range gap {
-		switch {
-		case bytes.HasSuffix(text[:from], []byte("\r\n")):
-			from -= 2
-		case bytes.HasSuffix(text[:from], []byte("\n")):
-			from--
-		}
+		from = len(bytes.TrimSuffix(text[:from], []byte(ending)))
 	}
 	return from, hits[1][1], true, nil
 }

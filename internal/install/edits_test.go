@@ -190,6 +190,7 @@ func FuzzBlock(f *testing.F) {
 	f.Add("a\n", "\nb")
 	f.Add("a\r\n", "")
 	f.Add("", "x\n<!-- localllm:end -->\n")
+	f.Add("a\r", "\nb")
 	f.Fuzz(func(t *testing.T, before, after string) {
 		made, err := setBlock([]byte(before), markdown, "body\nof two lines")
 		if err != nil {

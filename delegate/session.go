@@ -65,31 +65,25 @@ type Layout struct {
 // the dead weight will cost later, because it brings the day nearer when the window is full and all must be sent
 // anew. room is what blocks may take; 0 means that the window's size is unknown.
 func (s Session) arrange(head string, files, outputs []File, room int) Layout {
-	want := make(map[string]string, len(files))
-	for _, f := range files {
-		want[f.Path] = f.Body
-	}
-	outs := make(map[string]string, len(outputs))
-	for _, f := range outputs {
-		outs[f.Path] = f.Body
-	}
+	want := map[string]string{} // path → hash
+	context, outs := prepare(files, want), prepare(outputs, want)
 	base := s.Blocks
 	if head != s.Head {
 		base = nil
 	}
 	best, bestCost := Layout{}, math.Inf(1)
 	for cut := len(base); cut >= 0; cut-- {
-		if cut < len(base) && !dead(base, cut, want, outs) {
+		if cut < len(base) && !dead(base, cut, want) {
 			continue
 		}
-		l := s.layout(base, cut, files, outputs)
+		l := s.layout(base, cut, context, outs)
 		cost := l.cost(room) + lost(base, cut, l)
 		if cost < bestCost {
 			best, bestCost = l, cost
 		}
 	}
 	if math.IsInf(bestCost, 1) { // nothing fits by the estimate: the tightest form, and the exact count decides
-		best = s.layout(nil, 0, files, outputs)
+		best = s.layout(nil, 0, context, outs)
 	}
 	switch {
 	case len(base) == 0:
@@ -102,80 +96,84 @@ func (s Session) arrange(head string, files, outputs []File, room int) Layout {
 	return best
 }
 
-// dead reports whether block i is of no use to this task: another version is asked for, or nobody asked for long.
-// A block with a later version in base is dead whatever is asked for, unless what is asked for is just this one again.
-func dead(base []Block, i int, want, outs map[string]string) bool {
+// prepare hashes files once, whatever the number of layouts that are tried.
+func prepare(files []File, want map[string]string) []Block {
+	blocks := make([]Block, len(files))
+	for i, f := range files {
+		blocks[i] = Block{Path: f.Path, Hash: hashOf(f.Body), Body: f.Body}
+		want[f.Path] = blocks[i].Hash
+	}
+	return blocks
+}
+
+// dead reports whether block i is of no use to this task: another version is asked for or stands further on, or
+// nobody asks for the file.
+func dead(base []Block, i int, want map[string]string) bool {
 	b := base[i]
-	if body, ok := want[b.Path]; ok && body != b.Body {
-		return true
-	}
-	if body, ok := outs[b.Path]; ok && body != b.Body {
-		return true
-	}
 	for _, later := range base[i+1:] {
 		if later.Path == b.Path {
 			return true
 		}
 	}
-	_, named := want[b.Path]
-	_, out := outs[b.Path]
-	return !named && !out
+	return want[b.Path] != b.Hash
 }
 
 // layout keeps base[:cut] and appends what is asked for and not yet there.
-func (s Session) layout(base []Block, cut int, files, outputs []File) Layout {
+func (s Session) layout(base []Block, cut int, files, outputs []Block) Layout {
 	l := Layout{Blocks: slices.Clone(base[:cut]), Kept: cut}
-	last := map[string]int{} // path → index of its latest block
-	for i, b := range l.Blocks {
-		last[b.Path] = i
+	last := map[string]Block{}
+	for _, b := range l.Blocks {
+		last[b.Path] = b
 	}
-	named := map[string]bool{}
-	isOutput := map[string]bool{}
+	named, isOutput := map[string]bool{}, map[string]bool{}
 	for _, f := range outputs {
 		isOutput[f.Path], named[f.Path] = true, true
 	}
-	block := func(f File) Block {
-		b := Block{Path: f.Path, Hash: hashOf(f.Body), Body: f.Body, Version: 1, Tokens: s.tokens(len(f.Body) + len(f.Path) + 24)}
-		if i, ok := last[f.Path]; ok {
-			b.Version = l.Blocks[i].Version + 1
-			b.Tokens += s.tokens(len(supersededNote(b)))
-		}
-		return b
-	}
-	present := func(f File) bool {
-		i, ok := last[f.Path]
-		return ok && l.Blocks[i].Body == f.Body
+	present := func(f Block) bool {
+		b, ok := last[f.Path]
+		return ok && b.Hash == f.Hash
 	}
 	for _, f := range s.cachedFirst(files, base, cut) {
 		named[f.Path] = true
 		if isOutput[f.Path] || present(f) {
 			continue // an output is about to change: it goes last, where it costs nobody else's place
 		}
-		b := block(f)
-		l.Blocks = append(l.Blocks, b)
-		last[f.Path] = len(l.Blocks) - 1
+		f = s.following(f, last)
+		l.Blocks = append(l.Blocks, f)
+		last[f.Path] = f
 	}
 	for _, f := range s.cachedFirst(outputs, base, cut) {
 		if !present(f) {
-			l.Tail = append(l.Tail, block(f))
+			f = s.following(f, last)
+			l.Tail = append(l.Tail, f)
+			last[f.Path] = f
 		}
 	}
 	l.note(named)
 	return l
 }
 
+// following completes a block by what it supersedes.
+func (s Session) following(b Block, last map[string]Block) Block {
+	b.Version = last[b.Path].Version + 1
+	size := len(b.Body) + len(b.Path) + 24
+	if b.Version > 1 {
+		size += len(supersededNote(b)) + 12
+	}
+	b.Tokens = s.tokens(size)
+	return b
+}
+
 // cachedFirst orders what will be appended: first, in their old order, those that stood right there in the last
 // prompt (the live rest of base after the cut, then the last outputs), then the others as they were given.
-func (s Session) cachedFirst(files []File, base []Block, cut int) []File {
-	rank := map[string]int{}
-	n := 0
-	for _, b := range append(slices.Clone(base[cut:]), s.Tail...) {
-		n++
-		rank[b.Path+"\x00"+b.Body] = n
+func (s Session) cachedFirst(files, base []Block, cut int) []Block {
+	rank := map[identity]int{}
+	for i, b := range append(slices.Clone(base[cut:]), s.Tail...) {
+		rank[b.identity()] = i + 1
 	}
 	out := slices.Clone(files)
-	slices.SortStableFunc(out, func(a, b File) int {
-		ra, rb := rank[a.Path+"\x00"+a.Body], rank[b.Path+"\x00"+b.Body]
+	slices.SortStableFunc(out, func(a, b Block) int {
+		ra, rb := rank[a.identity()], rank[b.identity()]
 		switch {
 		case ra == rb:
 			return 0
@@ -251,28 +249,22 @@ func (l *Layout) cost(room int) float64 {
 }
 
 // lost is what a cut gives away: half of a block that nobody asked for now may be wanted again. It is infinite where
-// the cut would leave an earlier version standing as if it were the file.
+// the cut would leave an earlier version of a file standing as if it were what the file is now.
 func lost(base []Block, cut int, l Layout) float64 {
-	there := map[string]bool{}
-	for _, b := range l.all() {
-		there[b.Path+"\x00"+b.Body] = true
+	there := map[identity]bool{}
+	kept, again := map[string]bool{}, map[string]bool{}
+	for i, b := range l.all() {
+		there[b.identity()] = true
+		kept[b.Path] = kept[b.Path] || i < l.Kept
+		again[b.Path] = again[b.Path] || i >= l.Kept
 	}
 	sum := 0.0
 	for i, b := range base[cut:] {
-		if there[b.Path+"\x00"+b.Body] {
-			continue
-		}
-		kept, again := false, false
-		for j, k := range l.all() {
-			if k.Path == b.Path {
-				kept, again = true, again || j >= l.Kept
-			}
-		}
-		if kept && !again {
+		switch {
+		case there[b.identity()], again[b.Path]:
+		case kept[b.Path] && slices.Contains(l.Unused, b.Path):
 			return math.Inf(1)
-		}
-		replaced := again || slices.ContainsFunc(base[cut+i+1:], func(k Block) bool { return k.Path == b.Path })
-		if !replaced && b.Idle < idleLimit {
+		case b.Idle < idleLimit && !slices.ContainsFunc(base[cut+i+1:], func(k Block) bool { return k.Path == b.Path }):
 			sum += float64(b.Tokens) / 2
 		}
 	}
@@ -304,9 +296,14 @@ func (s Session) tokens(bytes int) int {
 	return int(math.Ceil(float64(bytes) / per))
 }
 
+// identity is of a file in one version.
+type identity struct{ path, hash string }
+
+func (b Block) identity() identity { return identity{b.Path, b.Hash} }
+
 func hashOf(body string) string {
 	sum := sha256.Sum256([]byte(body))
-	return hex.EncodeToString(sum[:8])
+	return hex.EncodeToString(sum[:16])
 }
 
 // render writes a block. Its bytes depend on the block alone, so that the same block is found in the cache whatever

@@ -69,9 +69,9 @@ func blocks(ctx context.Context, r io.Reader, fresh func() []byte, hand func([]b
 		}
 		buf = buf[:cap(buf)]
 		n := copy(buf, rest)
-		m, err := io.ReadFull(r, buf[n:])
+		m, err := fill(r, buf[n:])
 		buf = buf[:n+m]
-		ended := errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
+		ended := errors.Is(err, io.EOF)
 		if err != nil && !ended {
 			return fmt.Errorf("reading the log: %w", err)
 		}
@@ -101,4 +101,15 @@ func blocks(ctx context.Context, r io.Reader, fresh func() []byte, hand func([]b
 			return err
 		}
 	}
+}
+
+// fill reads until b is full. It is io.ReadFull, but tells the end of a log from a log that was cut off
+// (io.ErrUnexpectedEOF of a reader that knows how long it should be).
+func fill(r io.Reader, b []byte) (n int, err error) {
+	for n < len(b) && err == nil {
+		var m int
+		m, err = r.Read(b[n:])
+		n += m
+	}
+	return n, err
 }

@@ -109,12 +109,9 @@ func (v *vocabulary) answer(text string) ([]int, error) {
 	if text == "" {
 		return nil, nil
 	}
-	c := cutter{v: v, text: text, used: map[string]bool{}, left: 2_000_000}
-	if !c.cut(0) {
-		if !c.free(text) {
-			return nil, fmt.Errorf("no way to cut the answer %.20q into tokens of its own", text)
-		}
-		c.pieces = []string{text}
+	c := cutter{v: v, text: text, used: map[string]bool{}, left: 10_000}
+	if !c.greedy() && !c.cut(0) {
+		return nil, fmt.Errorf("no way to cut the answer %.20q into tokens of its own", text)
 	}
 	ids := make([]int, len(c.pieces))
 	for i, piece := range c.pieces {
@@ -129,37 +126,67 @@ type cutter struct {
 	text   string
 	pieces []string
 	used   map[string]bool
-	left   int // tries before the answer becomes one token as a whole
+	left   int // tries of the search
 }
 
-// cut finds pieces for the text from at on: the shortest of pieceRunes or more that is free, and shorter ones if nothing else goes.
+// greedy takes the shortest free piece of pieceRunes or more, again and again. An ending that is not free is joined
+// with as many of the last pieces as it takes.
+func (c *cutter) greedy() bool {
+	at := 0
+	for at < len(c.text) {
+		end := c.shortest(at)
+		for end < 0 {
+			if len(c.pieces) == 0 {
+				return false
+			}
+			at -= len(c.pop())
+			if c.free(c.text[at:]) {
+				end = len(c.text)
+			}
+		}
+		c.push(c.text[at:end])
+		at = end
+	}
+	return true
+}
+
+func (c *cutter) shortest(at int) (end int) {
+	for end = nextRunes(c.text, at, pieceRunes); ; end = nextRunes(c.text, end, 1) {
+		if c.free(c.text[at:end]) {
+			return end
+		}
+		if end == len(c.text) {
+			return -1
+		}
+	}
+}
+
+func (c *cutter) push(piece string) {
+	c.used[piece] = true
+	c.pieces = append(c.pieces, piece)
+}
+
+func (c *cutter) pop() string {
+	last := c.pieces[len(c.pieces)-1]
+	delete(c.used, last)
+	c.pieces = c.pieces[:len(c.pieces)-1]
+	return last
+}
+
+// cut searches all ways to cut the text from at on, the shortest pieces first. Only answers that are as a whole no
+// piece of their own need it, and those are short: the end token's name, say.
 func (c *cutter) cut(at int) bool {
 	if at == len(c.text) {
 		return true
 	}
-	var ends []int
-	for end := range c.text[at:] {
-		if len(ends) > pieceRunes {
-			break
-		}
-		if end > 0 {
-			ends = append(ends, at+end)
-		}
-	}
-	for end := nextRunes(c.text, at, pieceRunes); ; end = nextRunes(c.text, end, 1) {
+	for end := nextRunes(c.text, at, 1); ; end = nextRunes(c.text, end, 1) {
 		if c.try(at, end) {
 			return true
 		}
 		if end == len(c.text) || c.left <= 0 {
-			break
+			return false
 		}
 	}
-	for _, end := range ends[:min(len(ends), pieceRunes-1)] {
-		if c.try(at, end) {
-			return true
-		}
-	}
-	return false
 }
 
 func (c *cutter) try(at, end int) bool {
@@ -168,13 +195,11 @@ func (c *cutter) try(at, end int) bool {
 	if c.left <= 0 || !c.free(piece) {
 		return false
 	}
-	c.used[piece] = true
-	c.pieces = append(c.pieces, piece)
+	c.push(piece)
 	if c.cut(end) {
 		return true
 	}
-	delete(c.used, piece)
-	c.pieces = c.pieces[:len(c.pieces)-1]
+	c.pop()
 	return false
 }
 

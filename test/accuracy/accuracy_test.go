@@ -1,0 +1,88 @@
+package main
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"localllm/test/harness/engines"
+	"localllm/test/shapes"
+)
+
+// The estimate is held to llama.cpp's own dry run, and gets no help from it.
+func TestTheEstimateAgreesWithTheDryRun(t *testing.T) {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
+	defer cancel()
+	paths, err := engines.Provide(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, err := compare(ctx, paths.LlamaFitParams, t.TempDir(), shapes.All())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range rows {
+		if e := r.err(); e >= 3 || e <= -1 {
+			t.Errorf("%s at %d, %s: weights and cache are off by %+.2f %%", r.model, r.context, r.kv, e)
+		}
+		if e := r.computeErr(); e > 25 || e < -25 {
+			t.Errorf("%s at %d, %s: scratch space is off by %+.1f %%", r.model, r.context, r.kv, e)
+		}
+	}
+	s := summarize(rows)
+	t.Logf("%+v", s)
+	if s.models < 14 || s.archs < 10 || s.rows != s.models*len(contexts)*len(kvTypes) {
+		t.Errorf("%d models of %d architectures, %d comparisons", s.models, s.archs, s.rows)
+	}
+	if s.median >= 1 {
+		t.Errorf("median error %.2f %%", s.median)
+	}
+	version, err := toolVersion(ctx, paths.LlamaFitParams)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := table(rows, version)
+	for _, r := range rows {
+		if !strings.Contains(text, "| "+r.model+" |") {
+			t.Errorf("%s is missing from the table", r.model)
+		}
+	}
+}
+
+func TestOnlyTheGeneratedPartIsReplaced(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "results.md")
+	read := func() string {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(data)
+	}
+	if err := replace(path, "one\n"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte("# Results\n"+read()+"the end\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := replace(path, "two\n"); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := read(), "# Results\n"+beginMark+"\ntwo\n"+endMark+"\nthe end\n"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if err := os.WriteFile(path, []byte("other text\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := replace(path, "three\n"); err != nil || !strings.HasPrefix(read(), "other text\n") || !strings.Contains(read(), "three") {
+		t.Errorf("%q, %v", read(), err)
+	}
+	if err := os.WriteFile(path, []byte(beginMark+" cut off"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := replace(path, "four\n"); err == nil {
+		t.Error("a document that was cut off is written over")
+	}
+}

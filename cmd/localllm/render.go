@@ -6,8 +6,10 @@ import (
 	"os"
 	"strings"
 
+	"localllm/capability"
 	"localllm/delegate"
 	"localllm/internal/app"
+	"localllm/internal/capabilityview"
 	"localllm/internal/mcpserver"
 	"localllm/internal/statsview"
 	"localllm/internal/tasks"
@@ -21,6 +23,8 @@ import (
 func render(w io.Writer, out any) error {
 	var b strings.Builder
 	switch r := out.(type) {
+	case *capability.Report:
+		return capabilityview.Write(w, *r, capabilityview.StyleFor(os.Stdout))
 	case *app.Enabled:
 		renderEnabled(&b, r)
 	case *app.Disabled:

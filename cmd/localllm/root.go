@@ -57,6 +57,8 @@ func commands() []func() []*cobra.Command {
 	return []func() []*cobra.Command{
 		actionCommands,
 		serverCommands,
+		verbCommands,
+		installCommands,
 		hookCommand,
 		demoCommand,
 		tasksCommand,

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -18,6 +19,7 @@ func TestMain(m *testing.M) { os.Exit(Run(m)) }
 type listener struct {
 	testing.TB
 	errors []string
+	logs   []string
 }
 
 func (l *listener) Helper()      {}
@@ -43,6 +45,27 @@ func TestForgottenProcessFailsTheTest(t *testing.T) {
 		t.Errorf("said %q", heard.errors)
 	}
 	Until(t, "the process being ended", 5*time.Second, func() bool { return len(Processes(mark)) == 0 })
+}
+
+func (l *listener) Logf(format string, args ...any) {
+	l.logs = append(l.logs, fmt.Sprintf(format, args...))
+}
+
+// keptLog reads the log that a failed test said it kept, and removes it.
+func (l *listener) keptLog(t *testing.T) string {
+	t.Helper()
+	for _, line := range l.logs {
+		if _, after, ok := strings.Cut(line, " is kept in "); ok {
+			path, _, _ := strings.Cut(after, ";")
+			text, err := os.ReadFile(path)
+			if err != nil {
+				t.Error(err)
+			}
+			_ = os.Remove(path)
+			return string(text)
+		}
+	}
+	return ""
 }
 
 // startedOnly is Output without waiting for those who inherit the pipe.
@@ -79,6 +102,9 @@ func TestForgottenRunnerFailsTheTest(t *testing.T) {
 	if len(heard.errors) != 1 || !strings.Contains(heard.errors[0], "llama-server") {
 		t.Errorf("said %q", heard.errors)
 	}
+	if log := heard.keptLog(t); !strings.Contains(log, "POST") {
+		t.Errorf("kept the log %.200q", log)
+	}
 }
 
 func TestTakenPortFailsTheTest(t *testing.T) {
@@ -95,6 +121,63 @@ func TestTakenPortFailsTheTest(t *testing.T) {
 	if len(heard.errors) != 1 || !strings.Contains(heard.errors[0], "still taken") {
 		t.Errorf("said %q", heard.errors)
 	}
+	if log := heard.keptLog(t); !strings.Contains(log, "listening") {
+		t.Errorf("kept the log %.200q", log)
+	}
+}
+
+const held = "HELD_FOR_THE_PARENT"
+
+// TestHeld is the other half of the next test: it starts both engines and waits to be killed.
+func TestHeld(t *testing.T) {
+	if os.Getenv(held) == "" {
+		return
+	}
+	for _, kind := range Kinds {
+		if reply := Start(t, kind, hello, practice.Options{}).Ask("hi"); reply.Text != "Hello." {
+			t.Fatalf("got %+v", reply)
+		}
+	}
+	fmt.Println(held)
+	select {}
+}
+
+// go test kills a test binary that takes too long, and nothing of the binary's own runs then.
+func TestKilledTestTakesItsEngines(t *testing.T) {
+	entry := held + "=" + Mark(t)
+	cmd := exec.Command(os.Args[0], "-test.run", "^TestHeld$", "-test.v")
+	cmd.Env = append(os.Environ(), entry, "TMPDIR="+t.TempDir())
+	var out lines
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	Until(t, "the other half being ready", time.Minute, func() bool { return strings.Contains(out.String(), held) })
+	// The binary itself, llama-server, ollama and its runner.
+	if all := Processes(entry); len(all) != 4 {
+		t.Errorf("running: %v", all)
+	}
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait()
+	Until(t, "its engines being gone", 10*time.Second, func() bool { return len(Processes(entry)) == 0 })
+}
+
+// lines is a buffer that can be read while it is written.
+type lines struct {
+	mutex sync.Mutex
+	text  strings.Builder
+}
+
+func (l *lines) Write(text []byte) (int, error) {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	return l.text.Write(text)
+}
+
+func (l *lines) String() string {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	return l.text.String()
 }
 
 // What signals the pid signals the engine: the wrappers are gone by then.

@@ -59,6 +59,8 @@ func commands() []func() []*cobra.Command {
 		serverCommands,
 		verbCommands,
 		installCommands,
+		setupCommand,
+		doctorCommand,
 		hookCommand,
 		demoCommand,
 		tasksCommand,

@@ -160,7 +160,7 @@ func (c *Client) enabled(status lifecycle.Status, e entry, v lifecycle.Verdict, 
 	if status.Endpoint != nil {
 		out.Warnings = append(out.Warnings[:len(out.Warnings):len(out.Warnings)], status.Endpoint.Warnings...)
 	}
-	if note := networkFolder(c.layout.Run); note != "" {
+	if note := NetworkFolder(c.layout.Run); note != "" {
 		out.Warnings = append(out.Warnings, note)
 	}
 	seen, _ := c.folder().observe()

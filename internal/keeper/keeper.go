@@ -110,8 +110,8 @@ func (f folder) openLog(foreground bool) (io.Writer, func()) {
 	return file, func() { _ = file.Close() }
 }
 
-// networkFolder is the warning for a run folder on a network file system, or empty.
-func networkFolder(dir string) string {
+// NetworkFolder is the warning for a run folder on a network file system, or empty.
+func NetworkFolder(dir string) string {
 	kind := networkSystem(dir)
 	if kind == "" {
 		return ""

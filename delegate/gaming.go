@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-var testName = regexp.MustCompile(`(?i)^(test_.*|.*_test|conftest|.*[._-](test|spec)|.*tests?|.*_spec)\.[a-z]+$`)
+// By case, «latest» and «contest» are no tests, and AddTest is.
+var testName = regexp.MustCompile(`^(?i:tests?|test_.*|.*_tests?|conftest|.*[._-](?:test|spec))\.[a-z]+$|[a-z0-9]Tests?\.[a-z]+$`)
 
 // IsTest reports whether a path is a test by the habits of the common languages: its own name, or a folder of tests.
 func IsTest(p string) bool {

@@ -267,3 +267,50 @@ func TestDiffOnlyWhenAsked(t *testing.T) {
 		t.Errorf("diff %q", res.Diff)
 	}
 }
+
+func TestUnusableAnswers(t *testing.T) {
+	rows := []struct {
+		name    string
+		answers []string
+		finish  string
+		tokens  int
+		tries   int
+		turns   []int // of each request
+	}{
+		{"empty, three times", []string{""}, "", 0, 3, []int{2, 4, 6}},
+		{"cut off: a fresh sample, and no third", []string{"### File: a.txt\n```\nne"}, delegate.FinishLength, 0, 2, []int{2, 2}},
+		{"cut off by the caller's own limit", []string{"### File: a.txt\n```\nne"}, delegate.FinishLength, 400, 1, []int{2}},
+	}
+	for _, r := range rows {
+		b := newBench(outcomes(red("")), r.answers...)
+		b.model.finish = r.finish
+		task := writeA
+		task.MaxTokens = r.tokens
+		res := b.run(t, task)
+		var turns []int
+		for _, q := range b.model.requests {
+			turns = append(turns, len(q.Messages))
+		}
+		if res.Status != delegate.Rejected || len(res.Attempts) != r.tries || !slices.Equal(turns, r.turns) || res.Hint == "" || slices.Contains(b.tree.log, "write") {
+			t.Errorf("%s: %+v, turns %v, did %s", r.name, res, turns, b.did())
+		}
+	}
+}
+
+// An output that somebody changed while the answer was written is asked for anew, from what it is now.
+func TestOvertaken(t *testing.T) {
+	b := newBench(outcomes(red("")), newA)
+	b.tree.faults["write"] = &delegate.Conflict{Paths: []string{"a.txt"}}
+	res := b.run(t, writeA)
+	if res.Status != delegate.Failed || !slices.Equal(res.Conflicts, []string{"a.txt"}) || len(res.Attempts) != 3 || !strings.Contains(res.Reason, "somebody else") {
+		t.Errorf("%+v", res)
+	}
+	for _, q := range b.model.requests {
+		if len(q.Messages) != 2 {
+			t.Errorf("%d turns", len(q.Messages))
+		}
+	}
+	if strings.Count(b.did(), "lock") != 6 || strings.Count(b.did(), "verify") != 1 {
+		t.Errorf("did %s", b.did())
+	}
+}

@@ -122,9 +122,12 @@ func checkMode(t *Task) *FieldError {
 }
 
 func onlyAgents(t *Task) *FieldError {
-	for field, given := range map[string]bool{"agent": t.Agent != "", "max_turns": t.MaxTurns != 0, "allow_shell": t.AllowShell, "write_roots": len(t.WriteRoots) > 0} {
-		if given {
-			return &FieldError{field, "is for mode agent only, and this is mode " + t.Mode, `set mode to "agent", or leave ` + field + ` out`}
+	for _, f := range []struct {
+		name  string
+		given bool
+	}{{"agent", t.Agent != ""}, {"max_turns", t.MaxTurns != 0}, {"allow_shell", t.AllowShell}, {"write_roots", len(t.WriteRoots) > 0}} {
+		if f.given {
+			return &FieldError{f.name, "is for mode agent only, and this is mode " + t.Mode, `set mode to "agent", or leave ` + f.name + ` out`}
 		}
 	}
 	return nil

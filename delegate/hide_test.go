@@ -1,0 +1,42 @@
+package delegate_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"localllm/delegate"
+)
+
+// A secret in an ordinary file does not reach an endpoint elsewhere, and is still in the file that comes back.
+func TestSecretsStayHereAndComeBack(t *testing.T) {
+	hide := func(s string) (string, func(string) string) {
+		return strings.ReplaceAll(s, "sesame", "HIDDEN_1"), func(t string) string { return strings.ReplaceAll(t, "HIDDEN_1", "sesame") }
+	}
+	for _, loopback := range []bool{true, false} {
+		b := newBench(outcomes(red(""), red(""), green("")))
+		b.Hide = hide
+		b.model.limits.Loopback = loopback
+		b.tree.files["a.txt"], b.tree.files["shown.txt"] = "key = sesame\n", "also sesame\n"
+		b.model.do = func(_ context.Context, r delegate.Request) (delegate.Completion, error) {
+			body := "key = HIDDEN_1\nnew\n"
+			for _, m := range r.Messages {
+				if strings.Contains(m.Content, "sesame") {
+					body = "key = sesame\nnew\n"
+				}
+			}
+			return delegate.Completion{Text: block("a.txt", body), Finish: delegate.FinishStop}, nil
+		}
+		res := b.run(t, writeA)
+		if res.Status != delegate.Proven || b.tree.files["a.txt"] != "key = sesame\nnew\n" {
+			t.Errorf("loopback %v: %+v, %q", loopback, res, b.tree.files["a.txt"])
+		}
+		for _, q := range b.model.requests {
+			for _, m := range q.Messages {
+				if strings.Contains(m.Content, "sesame") != loopback && strings.Contains(m.Content, "key =") {
+					t.Errorf("loopback %v, sent: %s", loopback, m.Content)
+				}
+			}
+		}
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 )
 
 // Tensor types by ggml's numbering.
@@ -34,7 +35,7 @@ type Model struct {
 
 type pair struct {
 	key   string
-	value any // string, uint32, float32, bool, []uint32, []bool
+	value any // string, uint32, float32, bool, []uint32, []bool, []string
 }
 
 type tensor struct {
@@ -50,6 +51,16 @@ func (t tensor) bytes() int64 {
 	}
 	size := typeSize[t.kind]
 	return n / size[1] * size[0]
+}
+
+// WithVocabulary adds a vocabulary of n made-up tokens: it is the longest part of real headers.
+func (m Model) WithVocabulary(n int) Model {
+	tokens := make([]string, n)
+	for i := range tokens {
+		tokens[i] = fmt.Sprintf("token%d", i)
+	}
+	m.keys = append(slices.Clone(m.keys), pair{"tokenizer.ggml.tokens", tokens})
+	return m
 }
 
 // Write makes the sparse file.
@@ -105,6 +116,11 @@ func (m Model) header(w *counter) int64 {
 			w.put(uint32(7), v)
 		case []uint32:
 			w.put(uint32(9), uint32(4), uint64(len(v)), v)
+		case []string:
+			w.put(uint32(9), uint32(8), uint64(len(v)))
+			for _, text := range v {
+				w.put(text)
+			}
 		case []bool:
 			w.put(uint32(9), uint32(7), uint64(len(v)), v)
 		default:

@@ -209,7 +209,10 @@ func TestComplaints(t *testing.T) {
 	if got := aptSays(apt); got != "Failed to fetch http://m/InRelease Temporary failure" {
 		t.Errorf("got %q", got)
 	}
-	if got := goSays("go: downloading a v1\ngo: b: no such host\n"); got != "b: no such host" {
+	if got := goSays("go: downloading a v1\ngo: b: no such host\n", nil); got != "b: no such host" {
+		t.Errorf("got %q", got)
+	}
+	if got := goSays("", exec.ErrNotFound); got != exec.ErrNotFound.Error() {
 		t.Errorf("got %q", got)
 	}
 }

@@ -61,14 +61,14 @@ func goInstall(ctx context.Context, bin string) error {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	}
-	return fmt.Errorf("could not get ollama %s as a Go module (%s)", OllamaVersion, goSays(string(text)))
+	return fmt.Errorf("could not get ollama %s as a Go module (%s)", OllamaVersion, goSays(string(text), err))
 }
 
-func goSays(text string) string {
+func goSays(text string, err error) string {
 	for line := range strings.Lines(text) {
 		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "go: downloading") {
 			return strings.TrimPrefix(line, "go: ")
 		}
 	}
-	return "go install said nothing"
+	return err.Error()
 }

@@ -195,6 +195,8 @@ func (l *Lab) Processes(role string) []Found {
 
 func roleOf(args []string) string {
 	switch {
+	case args[0] == "":
+		return "between" // in the middle of an exec
 	case len(args) > 2 && args[1] == "keeper":
 		return strings.TrimPrefix(args[2], "--")
 	case len(args) > 1 && args[1] == "keeper":

@@ -90,14 +90,20 @@ func (l *line) text(key []byte) *[]byte {
 // isNumber says whether key names a number, so that another type of value can be told.
 func isNumber(key []byte) bool { return new(line).number(key, 0) }
 
-// setTime reads the log's own form of a time without the standard parser, and every other through it.
+// setTime reads the log's own form of a time without the standard parser, and every other through it. Other writers
+// leave the zone out: that is taken for UTC.
 func (l *line) setTime(b []byte) {
 	if sec, ok := quickTime(b); ok {
 		l.unix, l.timed = sec, true
 		return
 	}
-	t, err := time.Parse(time.RFC3339, string(b))
-	l.unix, l.timed = t.Unix(), err == nil && t.Year() > 0
+	for _, layout := range [...]string{time.RFC3339, "2006-01-02T15:04:05", "2006-01-02 15:04:05Z07:00", time.DateTime} {
+		if t, err := time.Parse(layout, string(b)); err == nil {
+			l.unix, l.timed = t.Unix(), t.Year() > 0
+			return
+		}
+	}
+	l.timed = false
 }
 
 // quickTime reads 2026-01-21T15:30:00Z.
@@ -150,6 +156,13 @@ func interned(status []byte) string {
 		}
 	}
 	return string(status[:min(len(status), longestKey)])
+}
+
+func (l *line) kept() Kept {
+	return Kept{
+		Read: int(l.read), Written: int(l.written), Request: int(l.request), Result: int(l.result),
+		Prompt: int(l.prompt / max(l.attempts, 1)), Generated: int(l.generated),
+	}
 }
 
 // ours says whether the line can be placed at all: it has a time, and is either an outcome or a piece of advice.

@@ -42,7 +42,7 @@ type Record struct {
 	Reason        string  `json:"reason,omitempty"`
 	DecodeSeconds float64 `json:"decode_seconds,omitempty"` // of TimeSeconds, generating tokens
 
-	// What went past the caller and what did not, in tokens; see KeptOut.
+	// What went past the caller and what did not, in tokens; see Kept.
 	TokensRead    int `json:"tokens_read,omitempty"`    // of files that the local model read
 	TokensWritten int `json:"tokens_written,omitempty"` // of files that it wrote
 	TokensRequest int `json:"tokens_request,omitempty"` // of the caller's request
@@ -142,16 +142,25 @@ func outcome(status string, passed verdict, worked bool) string {
 	return ""
 }
 
-// KeptOut is how many tokens stayed out of the caller's context: files read and written by the local model, less
+// Out is how many tokens stayed out of the caller's context: files read and written by the local model, less
 // the caller's own request and the result it got. It is below zero where delegating cost more than it kept out;
-// what did not work out kept nothing out.
-func KeptOut(ok bool, read, written, request, result int) int {
+// what did not work out kept nothing out. Files are measured by their size, so the engine's own counts bound them:
+// no more was read than went into one prompt, and no more written than was generated.
+func (c Kept) Out(ok bool) int {
+	read, written := min(c.Read, c.Prompt), min(c.Written, c.Generated)
 	if !ok {
 		read, written = 0, 0
 	}
-	return read + written - request - result
+	return read + written - c.Request - c.Result
 }
 
-// KeptOutFormula is KeptOut in words, for whoever shows the number.
+// Kept is what Out is worked out from, in tokens. Prompt is that of one attempt.
+type Kept struct {
+	Read, Written, Request, Result int
+	Prompt, Generated              int
+}
+
+// KeptOutFormula is Kept.Out in words, for whoever shows the number.
 const KeptOutFormula = "tokens of files that the local model read and wrote and that never passed through the caller" +
-	" (only where the delegation worked out), minus the tokens of the caller's request and of the result it got"
+	" (only where the delegation worked out, and no more than the engine counted in a prompt and in its answers)," +
+	" minus the tokens of the caller's request and of the result it got"

@@ -106,11 +106,24 @@ func TestOutcomeOfOldLines(t *testing.T) {
 }
 
 func TestKeptOut(t *testing.T) {
-	if got := KeptOut(true, 5000, 900, 150, 250); got != 5500 {
-		t.Errorf("%d", got)
-	}
-	if got := KeptOut(false, 5000, 900, 150, 250); got != -400 {
-		t.Errorf("what failed cost nothing: %d", got)
+	all := Kept{Read: 5000, Written: 900, Request: 150, Result: 250, Prompt: 6000, Generated: 1000}
+	claims := all
+	claims.Prompt, claims.Generated = 4000, 100
+	uncounted := all
+	uncounted.Prompt, uncounted.Generated = 0, 0
+	for name, c := range map[string]struct {
+		kept Kept
+		ok   bool
+		want int
+	}{
+		"all of it":                          {all, true, 5500},
+		"what failed kept nothing out":       {all, false, -400},
+		"no more than the engine counted":    {claims, true, 3700},
+		"nothing where the engine said none": {uncounted, true, -400},
+	} {
+		if got := c.kept.Out(c.ok); got != c.want {
+			t.Errorf("%s: %d, want %d", name, got, c.want)
+		}
 	}
 }
 

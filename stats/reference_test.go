@@ -63,6 +63,9 @@ func (r *reference) line(text []byte) bool {
 	count := func(k string) int { return int(num(k)) }
 	at, err := time.Parse(time.RFC3339, str("timestamp"))
 	if err != nil {
+		at, err = time.Parse(time.RFC3339, strings.Replace(str("timestamp"), " ", "T", 1)+"Z")
+	}
+	if err != nil {
 		return false
 	}
 	status := str("status")
@@ -98,7 +101,7 @@ func (r *reference) delegation(status string, str func(string) string, num func(
 		r.Tokens.CountedOn++
 		kept = -count("tokens_request") - count("tokens_result")
 		if ok {
-			kept += count("tokens_read") + count("tokens_written")
+			kept += min(count("tokens_read"), count("tokens_prompt")/max(count("attempts"), 1)) + min(count("tokens_written"), count("tokens_generated"))
 		}
 	}
 	r.Tokens.KeptOut += kept

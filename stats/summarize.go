@@ -141,7 +141,7 @@ func (s *sum) count(l *line) {
 		o.attempted, o.firstTry = 1, one(ok && l.attempts == 1)
 	}
 	if l.read+l.written+l.request+l.result > 0 {
-		o.kept = int64(KeptOut(ok, int(l.read), int(l.written), int(l.request), int(l.result)))
+		o.kept = int64(l.kept().Out(ok))
 		s.counted++
 	}
 	s.all.add(o)

@@ -52,7 +52,7 @@ type Summary struct {
 	Days   []Group `json:"-"`
 }
 
-// Tokens are sums over all delegations. KeptOut is counted by KeptOut, over CountedOn lines that say enough.
+// Tokens are sums over all delegations. KeptOut is counted by Kept.Out, over CountedOn lines that say enough.
 type Tokens struct {
 	Prompt    int `json:"prompt"`
 	Cached    int `json:"cached"`

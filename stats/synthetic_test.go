@@ -17,7 +17,7 @@ func synthetic(n, broken int, seed uint64) []byte {
 	types := []string{"generate", "test", "refactor", "fix", "document", "ask"}
 	models := []string{"qwen3-coder:30b", "gemma3:27b", "modèle-é", "llama \\u0041"}
 	for i := range n {
-		at = at.Add(time.Duration(rng.IntN(3600)) * time.Second)
+		at = at.Add(time.Duration(rng.IntN(max(2, 3600*6000/max(n, 6000)))) * time.Second)
 		if rng.IntN(100) < broken {
 			b.WriteString(bad[i%len(bad)])
 			b.WriteByte('\n')
@@ -86,5 +86,7 @@ var odd = []string{
 	`{"timestamp":"2026-01-21T15:30:00Z","Status":"proven","decision":"keep","score":0.123456789}`,
 	`{ "timestamp" : "2026-01-21T15:30:00Z" , "status" : "proven" , "files" : [ ] , "score" : 0.5 }`,
 	`{"timestamp":"1969-12-31T23:00:00Z","status":"proven","tokens_cached":50,"tokens_prompt":20}`,
+	`{"timestamp":"2026-01-21T15:30:00.123456","status":"proven"}`,
+	`{"timestamp":"2026-01-21 15:30:00","status":"proven"}`,
 	`{"timestamp":"2026-01-21T15:30:00Z","status":"analyzed","decision":"keep","time_seconds":2,"big":12345678901234567890}`,
 }

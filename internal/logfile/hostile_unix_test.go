@@ -75,6 +75,47 @@ func TestEightProcessesAppendAtOnce(t *testing.T) {
 	}
 }
 
+// A writer that is killed leaves at most one torn line and no lock.
+func TestKilledWriters(t *testing.T) {
+	root := t.TempDir()
+	for round := range 8 {
+		cmd, _ := child(t, "append", root, "LOGFILE_N=1000000", "LOGFILE_NAME="+strconv.Itoa(round))
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		from := logSize(root)
+		for deadline := time.Now().Add(30 * time.Second); logSize(root) < from+20_000; {
+			if time.Now().After(deadline) {
+				t.Fatal("the writer does not write")
+			}
+			runtime.Gosched()
+		}
+		if err := cmd.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		_ = cmd.Wait()
+		before := summary(t, root)
+		began := time.Now()
+		if err := Open(root, same).Append(t.Context(), record("after the kill")); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(began); took > patience/2 {
+			t.Errorf("the dead writer's lock held for %v", took)
+		}
+		if s := summary(t, root); s.Delegations != before.Delegations+1 || s.SkippedLines > round+1 {
+			t.Errorf("%d delegations, before %d; %d skipped", s.Delegations, before.Delegations, s.SkippedLines)
+		}
+	}
+}
+
+func logSize(root string) int64 {
+	info, err := os.Stat(logPath(root))
+	if err != nil {
+		return 0
+	}
+	return info.Size()
+}
+
 // What a full disk lets through of a line is taken back: the log stays as it was.
 func TestFullDiskLeavesTheLogAsItWas(t *testing.T) {
 	root := t.TempDir()

@@ -38,7 +38,7 @@ type Log struct {
 }
 
 // Open names the log of the project at root; it touches nothing. redact takes the secrets out of a text before it
-// is written.
+// is written; it may be nil for a log that is only read.
 func Open(root string, redact func(string) string) *Log {
 	return &Log{root: root, redact: redact, limit: Limit}
 }
@@ -48,6 +48,9 @@ func (l *Log) Path() string { return filepath.Join(l.root, filepath.FromSlash(pa
 
 // Append writes one record as one line in one write. After an error the log is as it was.
 func (l *Log) Append(ctx context.Context, r stats.Record) error {
+	if l.redact == nil {
+		return errors.New("logging without taking secrets out: the log was opened for reading")
+	}
 	line, err := r.Line(l.redact)
 	if err != nil {
 		return err

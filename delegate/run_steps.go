@@ -84,6 +84,9 @@ func admit(ctx context.Context, d *delegation) step {
 	}
 	d.outputs = outputs
 	if d.command != nil {
+		if _, err := d.Tree.Stamp(d.Task.Protect); err != nil {
+			return d.stop(ctx, err)
+		}
 		if err := d.Verifier.Check(*d.command); err != nil && !d.awaits() {
 			return d.refuse("verify can't be started: "+err.Error(), "give a command that exists in the working folder's environment")
 		}

@@ -298,3 +298,9 @@ func (j *Journal) Wrote(rel string) bool {
 	e := j.byPath[rel]
 	return e != nil && len(e.Ours) > 0
 }
+
+// Abandon lets go of the journal and leaves it to Repair, as the death of this process would.
+func (j *Journal) Abandon() {
+	_ = j.log.Close()
+	_ = j.lock.Release()
+}

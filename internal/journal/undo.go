@@ -17,12 +17,11 @@ import (
 
 // Undo puts every file back to the byte, with its mode and time, and removes new files and folders. What is not ours
 // any more is left as it is and returned, its earlier form copied to Saved. The journal is gone afterwards, unless
-// there was an error: then Undo may be called again, by this process or by the next.
+// there was an error: then the next localllm tries again.
 func (j *Journal) Undo() (conflicts []string, err error) {
 	conflicts, err = j.restore()
 	if err != nil {
-		_ = j.log.Close()
-		_ = j.lock.Release() // whoever comes next may try again
+		j.Abandon() // whoever comes next may try again
 		return conflicts, err
 	}
 	j.discard()

@@ -113,6 +113,12 @@ func (f figures) get(key string, other int64) int64 {
 	return other
 }
 
+// mostSmall bounds figures that are multiplied with each other; real ones stay below 100,000.
+const mostSmall = 1 << 19
+
+// small reads a figure that is multiplied with others of its kind.
+func (f figures) small(key string) int64 { return min(mostSmall, max(0, f.get(key, 0))) }
+
 // each reads a figure that is one number for all layers or a list with one for each.
 func (f figures) each(key string, layers int, other int64) []int64 {
 	out := make([]int64, layers)
@@ -158,7 +164,7 @@ func ShapeOf(meta Metadata, tensors []Tensor) (Shape, error) {
 	f.layers(&s, layers, heads)
 	for _, t := range tensors {
 		if !f.leftOut(t.Name, layers) {
-			s.Weights += t.Bytes
+			s.Weights = sum(s.Weights, min(mostBytes, max(0, t.Bytes)))
 		}
 	}
 	if !plausible(s) {
@@ -181,7 +187,7 @@ func (f figures) leftOut(name string, layers int) bool {
 // plausible holds every figure to a size with which sums and products stay far from overflowing.
 func plausible(s Shape) bool {
 	const limit = 1 << 24
-	for _, n := range []int64{s.Embedding, s.Vocabulary, s.FeedForward, s.Heads, s.Window} {
+	for _, n := range []int64{s.Embedding, s.Vocabulary, s.FeedForward, s.Heads, s.Window, s.Experts, s.ExpertsUsed, s.ExpertWidth} {
 		if n < 0 || n > limit {
 			return false
 		}
@@ -240,10 +246,18 @@ func (f figures) layers(s *Shape, count int, heads []int64) {
 			// One latent vector for all heads; the values are a part of it.
 			layer.Key = keySize
 		default:
-			layer.Key, layer.Value = n*key, n*value
+			layer.Key, layer.Value = width(n, key), width(n, value)
 		}
 		s.Layers = append(s.Layers, layer)
 	}
+}
+
+// width is what all heads take together; -1 where it can't be.
+func width(heads, size int64) int64 {
+	if heads < 0 || size < 0 || heads > mostSmall || size > mostSmall {
+		return -1
+	}
+	return heads * size
 }
 
 // sliding says which layers keep only a window.
@@ -288,11 +302,11 @@ func (f figures) states(s *Shape, count int, kvHeads []int64) []state {
 		return out
 	}
 	const single = 4 // bytes of a float: the state is never quantized
-	conv := max(0, f.get("ssm.conv_kernel", 0)-1)
-	inner, size, groups := f.get("ssm.inner_size", 0), f.get("ssm.state_size", 0), f.get("ssm.group_count", 0)
-	bytes := single * (conv*(inner+2*groups*size) + size*inner)
-	if short := f.get("shortconv.l_cache", 0); short > 1 {
-		bytes = single * s.Embedding * (short - 1)
+	conv := f.small("ssm.conv_kernel") - 1
+	inner, size, groups := f.small("ssm.inner_size"), f.small("ssm.state_size"), f.small("ssm.group_count")
+	bytes := single * (max(0, conv)*(inner+2*groups*size) + size*inner)
+	if short := f.small("shortconv.l_cache"); short > 1 {
+		bytes = single * min(s.Embedding, mostSmall) * (short - 1)
 	}
 	interval := f.get("full_attention_interval", 4)
 	wide := f.each("feed_forward_length", count, 0)

@@ -50,11 +50,11 @@ func (s Shape) Estimate(set Setting) Need {
 		if layer.Sliding && s.Window > 0 {
 			n = window
 		}
-		need.KVBytes += slots * n * (kind.bytes(layer.Key) + kind.bytes(layer.Value))
-		need.StateBytes += slots * layer.State
+		need.KVBytes = sum(need.KVBytes, times(slots*n, kind.bytes(layer.Key)+kind.bytes(layer.Value)))
+		need.StateBytes = sum(need.StateBytes, times(slots, layer.State))
 	}
 	devices := int64(max(set.Devices, 1))
-	need.ComputeBytes = devices * s.compute(cells, ubatch)
+	need.ComputeBytes = times(devices, s.compute(cells, ubatch))
 	if set.Devices > 0 {
 		need.RuntimeBytes = devices * runtimeBytes
 	}
@@ -84,4 +84,17 @@ func (n Need) largestLayer(s Shape) int64 {
 		return 0
 	}
 	return (n.WeightsBytes + n.KVBytes) / int64(len(s.Layers))
+}
+
+// mostBytes is beyond any machine: figures of a hostile header stop there, so that nothing overflows.
+const mostBytes = int64(1) << 56
+
+func sum(a, b int64) int64 { return min(mostBytes, a+b) }
+
+// times multiplies two figures that are not negative.
+func times(a, b int64) int64 {
+	if b > 0 && a > mostBytes/b {
+		return mostBytes
+	}
+	return a * b
 }

@@ -143,7 +143,7 @@ func TestHostileFiguresAreRefused(t *testing.T) {
 		"a giant width":      of("llama", 2, header{"embedding_length": 1 << 40}),
 		"negative heads":     of("llama", 2, header{"attention.key_length": -128}),
 		"a giant head":       of("llama", 2, header{"attention.key_length": 1 << 50}),
-		"a giant state":      of("mamba", 2, header{"ssm.inner_size": 1 << 40, "ssm.state_size": 1 << 20}),
+		"a giant state":      of("mamba", 2, header{"ssm.inner_size": 1 << 40, "ssm.state_size": 1 << 40, "ssm.group_count": 1 << 40, "ssm.conv_kernel": 1 << 40}),
 		"a giant vocabulary": of("llama", 2, header{"vocab_size": 1 << 40}),
 	} {
 		if s, err := ShapeOf(h, nil); err == nil {

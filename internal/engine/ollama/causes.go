@@ -36,6 +36,8 @@ var causes = []struct {
 	// server/routes.go and envconfig: the store can't be used
 	{regexp.MustCompile(`(?i)permission denied`), lifecycle.NoDisk, "Ollama's model store can't be used: permission denied", "check OLLAMA_MODELS and who may read and write it"},
 	{regexp.MustCompile(`(?i)read-only file system`), lifecycle.NoDisk, "Ollama's model store is on a read-only file system", "set OLLAMA_MODELS to a folder that can be written"},
+	// manifest/paths.go: "%w: ensure path elements are traversable"
+	{regexp.MustCompile(`ensure path elements are traversable`), lifecycle.NoDisk, "Ollama's model store can't be reached", "check OLLAMA_MODELS and who may read and write it"},
 	{regexp.MustCompile(`(?i)not a directory`), lifecycle.NoDisk, "Ollama's model store is not a folder", "check OLLAMA_MODELS"},
 	{regexp.MustCompile(`(?i)no space left on device`), lifecycle.NoDisk, "the disk is full", "make room and try again"},
 	// llm/llama_binary.go: "llama-server binary not found"

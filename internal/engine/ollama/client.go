@@ -62,7 +62,7 @@ func (c *Client) request(r delegate.Request) *api.ChatRequest {
 		options["seed"] = r.Seed
 	}
 	q := &api.ChatRequest{
-		Model: c.endpoint.Model, Options: options, Shift: &noShift, Truncate: &noTruncate,
+		Model: c.endpoint.Model, Options: options, Shift: shift(c.endpoint), Truncate: &noTruncate,
 		KeepAlive: &api.Duration{Duration: c.endpoint.KeepAlive}, Think: &api.ThinkValue{Value: r.Think},
 	}
 	for _, m := range r.Messages {
@@ -99,6 +99,14 @@ func (c *Client) Complete(ctx context.Context, r delegate.Request) (delegate.Com
 		}
 	}
 	say()
+	if c.endpoint.Adopted && r.MaxTokens == 0 && c.endpoint.Context > 0 {
+		// Past the window this server would shift the prompt's beginning out.
+		n, _, err := c.Count(ctx, r.Messages, r.Tools)
+		if err != nil {
+			return delegate.Completion{}, err
+		}
+		r.MaxTokens = max(c.endpoint.Context-n, 1)
+	}
 	var text, thinking strings.Builder
 	var calls []delegate.ToolCall
 	var last *api.ChatResponse
@@ -134,6 +142,9 @@ func (c *Client) Complete(ctx context.Context, r delegate.Request) (delegate.Com
 	}
 	out.Finish = finish(last.DoneReason, len(calls))
 	out.Tokens = counts(last.Metrics)
+	if c.endpoint.Context > 0 && out.Tokens.Prompt+out.Tokens.Generated > c.endpoint.Context {
+		out.Finish = delegate.FinishLength // the rest was written without the prompt's beginning
+	}
 	out.Load, out.Prefill, out.Decode = last.LoadDuration, last.PromptEvalDuration, last.EvalDuration
 	c.learn(r, out.Tokens.Prompt)
 	return out, nil

@@ -46,13 +46,21 @@ func newServer(spec lifecycle.Spec, address string) *server {
 	return s
 }
 
-// Fixed values of every request: a change of shift reloads the model, and truncation drops the prompt's beginning
-// without a word.
+// Fixed values of every request: truncation would drop the prompt's beginning without a word.
 var (
-	noShift    = false
 	noTruncate = false
 	noStream   = false
 )
+
+// shift is the one value of that field on an endpoint, for a change of it loads the model again. On a server of
+// ours nothing is ever shifted out; on one that is found it is what everybody else sends, which is nothing: else
+// their requests and ours would reload the model in turns.
+func shift(e lifecycle.Endpoint) *bool {
+	if e.Adopted {
+		return nil
+	}
+	return new(bool)
+}
 
 // load loads the model with the canonical options, gets one token out of it, and fills the endpoint. context is the
 // context to ask for where it has to differ from the spec's, else 0.
@@ -75,7 +83,7 @@ func (s *server) load(ctx context.Context, keep time.Duration, window int) error
 	options := map[string]any{"num_ctx": window}
 	alive := &api.Duration{Duration: keep}
 	err = s.api.Generate(ctx, &api.GenerateRequest{
-		Model: s.spec.Model, Options: maps.Clone(options), KeepAlive: alive, Stream: &noStream, Shift: &noShift, Truncate: &noTruncate,
+		Model: s.spec.Model, Options: maps.Clone(options), KeepAlive: alive, Stream: &noStream, Shift: shift(s.endpoint), Truncate: &noTruncate,
 	}, func(api.GenerateResponse) error { return nil })
 	if err != nil {
 		return fmt.Errorf("loading %s: %w", s.spec.Model, err)
@@ -84,7 +92,7 @@ func (s *server) load(ctx context.Context, keep time.Duration, window int) error
 	probe["num_predict"], probe["temperature"] = 1, 0
 	var last api.ChatResponse
 	err = s.api.Chat(ctx, &api.ChatRequest{
-		Model: s.spec.Model, Options: probe, KeepAlive: alive, Stream: &noStream, Shift: &noShift, Truncate: &noTruncate,
+		Model: s.spec.Model, Options: probe, KeepAlive: alive, Stream: &noStream, Shift: shift(s.endpoint), Truncate: &noTruncate,
 		Think: &api.ThinkValue{Value: false}, Messages: []api.Message{{Role: "user", Content: "1"}},
 	}, func(r api.ChatResponse) error { last = r; return nil })
 	if err != nil {

@@ -78,7 +78,8 @@ func (e *Engine) serve(ctx context.Context, host lifecycle.Host) (string, func()
 func pull(ctx context.Context, a *api.Client, model string, report func(lifecycle.Progress)) error {
 	began := time.Now()
 	layers := map[string][2]int64{} // digest: done, total
-	return a.Pull(ctx, &api.PullRequest{Model: model}, func(r api.ProgressResponse) error {
+	var total int64
+	err := a.Pull(ctx, &api.PullRequest{Model: model}, func(r api.ProgressResponse) error {
 		p := lifecycle.Progress{Phase: "downloading", Detail: r.Status, Seconds: int(time.Since(began).Seconds())}
 		if r.Digest != "" {
 			layers[r.Digest] = [2]int64{r.Completed, r.Total}
@@ -90,9 +91,14 @@ func pull(ctx context.Context, a *api.Client, model string, report func(lifecycl
 		if p.Total > 0 {
 			p.Unit = "bytes"
 		}
+		total = p.Total
 		report(p)
 		return nil
 	})
+	if err == nil && total > 0 { // a small layer's end is not told
+		report(lifecycle.Progress{Phase: "downloading", Done: total, Total: total, Unit: "bytes", Seconds: int(time.Since(began).Seconds())})
+	}
+	return err
 }
 
 // Describe is what Ollama knows of a model: the figures of its file's header, by /api/show.

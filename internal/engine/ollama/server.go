@@ -86,7 +86,7 @@ func (s *server) Renew(ctx context.Context) error {
 // keep sets how long the model stays loaded; with the canonical options it is not loaded again.
 func (s *server) keep(ctx context.Context, d time.Duration) error {
 	err := s.api.Generate(ctx, &api.GenerateRequest{
-		Model: s.spec.Model, Options: s.endpoint.Options, KeepAlive: &api.Duration{Duration: d}, Stream: &noStream, Shift: &noShift, Truncate: &noTruncate,
+		Model: s.spec.Model, Options: s.endpoint.Options, KeepAlive: &api.Duration{Duration: d}, Stream: &noStream, Shift: shift(s.endpoint), Truncate: &noTruncate,
 	}, func(api.GenerateResponse) error { return nil })
 	if err != nil {
 		return fmt.Errorf("keeping %s loaded: %w", s.spec.Model, err)

@@ -25,7 +25,7 @@ var programDirs = []string{"/usr/local/bin", "/opt/homebrew/bin", "/usr/bin", "/
 
 // program finds an engine's program: the one named by the variable, or the first on the path.
 func (s *Surveyor) program(variable, name string) string {
-	if named := s.Env(variable); named != "" {
+	if named := s.Env(variable); variable != "" && named != "" {
 		if executable(named) {
 			return named
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"regexp"
 	"time"
 
 	"localllm/capability"
@@ -47,11 +48,22 @@ func (s *Surveyor) history() capability.History {
 	return out
 }
 
+var buildName = regexp.MustCompile(`^b\d+`)
+
+// plainVersion is a version as the survey finds it before a start: a running llama-server adds its commit.
+func plainVersion(v string) string {
+	if build := buildName.FindString(v); build != "" {
+		return build
+	}
+	return v
+}
+
 // Remember stores what a model really took, in the state folder; the next estimate for the same key is that.
 func Remember(ctx context.Context, state string, key capability.HistoryKey, bytes int64) error {
 	if bytes <= 0 || key.Digest == "" {
 		return nil // nothing was measured, or nobody could tell later of what
 	}
+	key.Version = plainVersion(key.Version)
 	if err := paths.Private(state); err != nil {
 		return err
 	}

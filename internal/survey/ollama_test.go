@@ -1,6 +1,7 @@
 package survey
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -65,6 +66,35 @@ func TestAModelOfOllama(t *testing.T) {
 	if off == nil || off.Need != c.Need || off.Digest != c.Digest || off.Path != c.Path {
 		t.Errorf("from its store alone: %+v, want %+v", off, c)
 	}
+}
+
+// The history is kept under the version that the running server gives, and looked up by the one on its command line.
+func TestBothVersionsOfLlamaServerAreOne(t *testing.T) {
+	server := harness.Start(t, harness.LlamaServer, practice.Script{{Say: "hello"}}, practice.Options{})
+	answer, err := http.Get(server.URL + "/props")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	var props struct {
+		Build string `json:"build_info"`
+	}
+	if err := json.NewDecoder(answer.Body).Decode(&props); err != nil {
+		t.Fatal(err)
+	}
+	s := surroundings(t, map[string]string{"LOCALLLM_LLAMA_SERVER": harness.Engines(t).LlamaServer})
+	c := run(t, s, Options{Model: server.File, Context: 4096}).Recommended
+	if c == nil {
+		t.Fatal("nothing recommended")
+	}
+	if err := Remember(t.Context(), s.State, c.Key(props.Build), 123<<20); err != nil {
+		t.Fatal(err)
+	}
+	if again := run(t, s, Options{Model: server.File, Context: 4096}).Recommended; again.Source != capability.Measured || again.NeedBytes != 123<<20 {
+		t.Errorf("stored under %q, found %+v", props.Build, again)
+	}
+	// Connections of the default client are kept; the leak check sees them.
+	http.DefaultClient.CloseIdleConnections()
 }
 
 // answering is a server that says what a real one says only now and then.

@@ -4,10 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strconv"
-	"strings"
 
 	"localllm/capability"
 	"localllm/internal/gguf"
@@ -84,35 +81,16 @@ func compareOne(ctx context.Context, tool, path string, m shapes.Model) ([]row, 
 	return rows, nil
 }
 
-// dryRun asks llama.cpp what it would allocate: "Host 16420 3072 348" in MiB. Memory-mapped weights and the repacking
-// for this processor would hide a part, so both are off.
+// dryRun asks llama.cpp what it would allocate on the processor.
 func dryRun(ctx context.Context, tool, path string, context int, kv string) (weights, cache, compute int64, err error) {
-	args := []string{"-m", path, "-c", strconv.Itoa(context), "-np", "1", "-lm", "none", "--no-repack", "-fa", "on",
-		"-ctk", kv, "-ctv", kv, "--fit-print", "on"}
-	cmd := exec.CommandContext(ctx, tool, args...)
-	var stderr strings.Builder
-	cmd.Stderr = &stderr
-	out, err := cmd.Output()
+	plan, err := survey.PlanWith(ctx, tool, nil, path, capability.Setting{Context: context, KVType: kv})
 	if err != nil {
-		return 0, 0, 0, fmt.Errorf("%s: %w: %s", filepath.Base(tool), err, lastLine(stderr.String()))
+		return 0, 0, 0, err
 	}
-	for _, line := range strings.Split(string(out), "\n") {
-		fields := strings.Fields(line)
-		if len(fields) != 4 || fields[0] != "Host" {
-			continue
+	for _, p := range plan {
+		if p.Device == "Host" {
+			return p.WeightsBytes, p.ContextBytes, p.ComputeBytes, nil
 		}
-		var n [3]int64
-		for i := range n {
-			if n[i], err = strconv.ParseInt(fields[i+1], 10, 64); err != nil {
-				return 0, 0, 0, fmt.Errorf("reading %q: %w", line, err)
-			}
-		}
-		return n[0] * mib, n[1] * mib, n[2] * mib, nil
 	}
-	return 0, 0, 0, fmt.Errorf("%s printed no figures: %q", filepath.Base(tool), out)
-}
-
-func lastLine(s string) string {
-	s = strings.TrimSpace(s)
-	return s[strings.LastIndex(s, "\n")+1:]
+	return 0, 0, 0, fmt.Errorf("the dry run has no figures for the processor: %+v", plan)
 }

@@ -14,6 +14,9 @@ import (
 	"syscall"
 	"time"
 
+	"localllm/delegate"
+	"localllm/internal/engine/llamaserver"
+	"localllm/internal/engine/ollama"
 	"localllm/internal/keeper"
 	"localllm/internal/paths"
 	"localllm/internal/proc"
@@ -125,7 +128,7 @@ func serve(ctx context.Context, c *keeper.Client, b session.Binding, o Order) An
 }
 
 func obey(ctx context.Context, c *keeper.Client, b session.Binding, o Order) (a Answer, err error) {
-	r := keeper.EnableRequest{Choices: []lifecycle.Spec{o.Spec}, Persist: o.Persist, Session: b, Env: os.Environ(), Report: func(p lifecycle.Progress) {
+	r := keeper.EnableRequest{Choices: []lifecycle.Spec{o.Spec}, Persist: o.Persist, Force: o.Force, Session: b, Env: os.Environ(), Report: func(p lifecycle.Progress) {
 		a.Progress = append(a.Progress, p.Phase)
 	}}
 	for _, size := range o.Steps {
@@ -158,8 +161,8 @@ func obey(ctx context.Context, c *keeper.Client, b session.Binding, o Order) (a 
 			return a, err
 		}
 		return Answer{Status: got.Status, Health: string(got.Health), Sessions: len(got.Leases)}, nil
-	case "pid":
-		return Answer{PID: os.Getpid()}, nil
+	case "ask":
+		return Answer{}, ask(ctx, c)
 	default:
 		return a, fmt.Errorf("unknown order %q", o.Do)
 	}
@@ -168,6 +171,37 @@ func obey(ctx context.Context, c *keeper.Client, b session.Binding, o Order) (a 
 	}
 	a.Started, a.Detached, a.Status, a.Sessions, a.Warnings = e.Started, e.Detached, e.Status, len(e.Sessions), e.Warnings
 	return a, nil
+}
+
+// ask is a delegation reduced to its request.
+func ask(ctx context.Context, c *keeper.Client) error {
+	r, err := c.Status(ctx)
+	if err != nil {
+		return err
+	}
+	if r.State != lifecycle.Ready || r.Endpoint == nil {
+		return lifecycle.ErrNotEnabled
+	}
+	var engine interface {
+		delegate.Completer
+		Close()
+	}
+	if r.Endpoint.Engine == lifecycle.Ollama {
+		engine, err = ollama.Connect(*r.Endpoint)
+	} else {
+		engine, err = llamaserver.Connect(*r.Endpoint)
+	}
+	if err != nil {
+		return fmt.Errorf("asking: %w", err)
+	}
+	defer engine.Close()
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	_, err = engine.Complete(ctx, delegate.Request{Messages: []delegate.Message{{Role: "user", Content: "go"}}, MaxTokens: 8})
+	if err != nil {
+		return fmt.Errorf("asking: %w", err)
+	}
+	return nil
 }
 
 // parentage reports whether pid is still a child of parent, or was adopted from it: our own server, and no other.

@@ -140,6 +140,19 @@ func (s *Session) Answer() Answer {
 	return Answer{}
 }
 
+// Poll is the next answer if there is one already.
+func (s *Session) Poll() (a Answer, ok bool) {
+	select {
+	case a, ok = <-s.out:
+		if !ok {
+			return Answer{Error: "the session is gone", Kind: "gone"}, true
+		}
+		return a, true
+	default:
+		return Answer{}, false
+	}
+}
+
 // Do sends and waits.
 func (s *Session) Do(o Order) Answer {
 	s.t.Helper()
@@ -176,7 +189,9 @@ func Spec(model string) lifecycle.Spec {
 func (s *Session) Restart() Answer {
 	s.t.Helper()
 	_, _ = fmt.Fprintln(s.in, "!restart")
-	s.First = s.Answer()
+	// What the dead server still said comes before.
+	for s.First = s.Answer(); s.First.PID == 0 && s.First.Kind != "gone"; s.First = s.Answer() {
+	}
 	s.Server = s.First.PID
 	return s.First
 }

@@ -48,9 +48,12 @@ func New() (*Surveyor, error) {
 	if err != nil {
 		return nil, err
 	}
-	home, err := paths.UserHome()
+	// Other programs keep their models under $HOME, wherever that is; our own state does not follow it.
+	home, err := os.UserHomeDir()
 	if err != nil {
-		return nil, err
+		if home, err = paths.UserHome(); err != nil {
+			return nil, err
+		}
 	}
 	return &Surveyor{Env: os.Getenv, Home: home, State: layout.State, Finder: gpu.Default(os.Getenv("LOCALLLM_NVML"))}, nil
 }

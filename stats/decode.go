@@ -32,6 +32,8 @@ func (l *line) field(key []byte, raw json.RawMessage) {
 			*field = []byte(text)
 		} else if string(key) == "timestamp" {
 			l.setTime([]byte(text))
+		} else if string(key) == "task" {
+			l.task = []byte(text)
 		}
 	case c == '-' || c >= '0' && c <= '9':
 		l.number(key, millionths(string(raw)))
@@ -88,6 +90,12 @@ func ParseLine(b []byte) (Record, bool) {
 	} {
 		if raw, ok := fields[name]; ok {
 			_ = json.Unmarshal(raw, into)
+		}
+	}
+	// A wrong type leaves a pointer to nothing behind.
+	for name, exit := range map[string]**int{"verify_exit": &r.VerifyExit, "baseline_exit": &r.BaselineExit} {
+		if json.Unmarshal(fields[name], new(int)) != nil {
+			*exit = nil
 		}
 	}
 	return r, true

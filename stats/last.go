@@ -16,10 +16,17 @@ type Filter struct {
 	Advice   bool // lines of analyze too
 }
 
-// Last gives the newest n records that the filter picks, newest last, and how many it picked in all. Only those n
-// are read in full.
-func Last(ctx context.Context, logs []io.Reader, f Filter, n int) (records []Record, picked int, err error) {
-	ring := make([][]byte, max(n, 1))
+// Picked is what Last found: records oldest first, how many the filter picked in all, and how many lines were bad.
+type Picked struct {
+	Records []Record
+	Total   int
+	Skipped int
+}
+
+// Last gives the last n records that the filter picks, or all for n = 0. Only those n are read in full.
+func Last(ctx context.Context, logs []io.Reader, f Filter, n int) (Picked, error) {
+	var p Picked
+	var ring [][]byte
 	var buf []byte
 	for _, r := range logs {
 		err := blocks(ctx, r, func() []byte { return buf }, func(b []byte) error {
@@ -27,26 +34,37 @@ func Last(ctx context.Context, logs []io.Reader, f Filter, n int) (records []Rec
 			for len(b) > 0 {
 				var one []byte
 				one, b = nextLine(b)
-				var l line
-				if len(one) == 0 || !l.scan(one) && !l.parse(one) || !l.ours() || !f.picks(&l) {
+				if len(one) == 0 {
 					continue
 				}
-				at := &ring[picked%len(ring)]
-				*at = append((*at)[:0], one...)
-				picked++
+				var l line
+				if !l.scan(one) && !l.parse(one) || !l.ours() {
+					p.Skipped++
+					continue
+				}
+				if !f.picks(&l) {
+					continue
+				}
+				if n <= 0 || len(ring) < n {
+					ring = append(ring, append([]byte(nil), one...))
+				} else {
+					at := &ring[p.Total%n]
+					*at = append((*at)[:0], one...)
+				}
+				p.Total++
 			}
 			return nil
 		})
 		if err != nil {
-			return nil, 0, err
+			return Picked{}, err
 		}
 	}
-	for i := max(0, picked-n); i < picked; i++ {
+	for i := max(0, p.Total-len(ring)); i < p.Total; i++ {
 		if rec, ok := ParseLine(ring[i%len(ring)]); ok {
-			records = append(records, rec)
+			p.Records = append(p.Records, rec)
 		}
 	}
-	return records, picked, nil
+	return p, nil
 }
 
 func (f Filter) picks(l *line) bool {

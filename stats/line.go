@@ -22,6 +22,9 @@ type line struct {
 	scored                                 bool
 	generated, prompt, cached, attempts    int64
 	read, written, request, result         int64
+	verified                               bool   // an exit code of verify is there
+	task                                   []byte // as scanned: with its escapes, if escaped
+	escaped                                bool
 	fileCount                              int
 	filesKnown                             bool
 }
@@ -60,6 +63,8 @@ func (l *line) number(key []byte, v int64) bool {
 		l.request = v / million
 	case "tokens_result":
 		l.result = v / million
+	case "verify_exit", "baseline_exit":
+		l.verified = true
 	case "files":
 		l.fileCount, l.filesKnown = int(min(v/million, 1000)), true
 	default:

@@ -86,7 +86,7 @@ func (l *line) literal(key, b []byte, i int) int {
 		}
 		return end
 	}
-	if string(key) == "files" && b[i] == 'n' {
+	if string(key) == "files" && b[i] == 'n' { // every line of analyze may have it
 		l.fileCount, l.filesKnown = 0, false
 		return end
 	}
@@ -98,7 +98,7 @@ func (l *line) literal(key, b []byte, i int) int {
 
 // other names the fields that are neither plain texts nor numbers.
 func other(key []byte) bool {
-	return string(key) == "timestamp" || string(key) == "verification_passed"
+	return string(key) == "timestamp" || string(key) == "verification_passed" || string(key) == "task"
 }
 
 func (l *line) setText(key, text []byte, form stringForm) bool {
@@ -110,8 +110,12 @@ func (l *line) setText(key, text []byte, form stringForm) bool {
 		l.setTime(text)
 		return form == ascii
 	}
-	// Most texts are none of ours (task, id, session); a number's name with a text in it is for encoding/json.
-	return string(key) == "task" || !isNumber(key) && !other(key)
+	if string(key) == "task" {
+		l.task, l.escaped = text, form != ascii
+		return true
+	}
+	// Most texts are none of ours (id, session); a number's name with a text in it is for encoding/json.
+	return !isNumber(key) && !other(key)
 }
 
 func space(b []byte, i int) int {

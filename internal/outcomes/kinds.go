@@ -22,8 +22,8 @@ func (idx *index) byKind() *kinds {
 	return k
 }
 
-func (k *kinds) add(r stats.Record) {
-	kind, success, counts := Outcome(r)
+func (k *kinds) add(b *stats.Brief) {
+	kind, success, counts := Outcome(b)
 	if !counts {
 		return
 	}
@@ -38,7 +38,7 @@ func (k *kinds) add(r stats.Record) {
 	if success {
 		c.Succeeded++
 	}
-	c.Last = max(c.Last, last(r))
+	c.Last = max(c.Last, b.Unix)
 }
 
 func (k *kinds) list() []counted { return k.rows }
@@ -51,6 +51,8 @@ type wholeLines struct {
 	whole int64  // bytes passed through
 	held  []byte // read, and not known to end
 	ready []byte
+	next  []byte // ready's memory
+	buf   []byte
 	err   error
 }
 
@@ -59,21 +61,31 @@ func (w *wholeLines) Read(p []byte) (int, error) {
 		if w.err != nil {
 			return 0, w.err
 		}
-		buf := make([]byte, 64<<10)
-		n, err := w.r.Read(buf)
-		w.err = err
-		w.held = append(w.held, buf[:n]...)
-		end := bytes.LastIndexByte(w.held, '\n') + 1
-		if w.all && err != nil {
-			end = len(w.held)
-		}
-		if end > 0 {
-			w.ready = append([]byte(nil), w.held[:end]...)
-			w.held = append([]byte(nil), w.held[end:]...)
-		}
+		w.more()
 	}
 	n := copy(p, w.ready)
 	w.ready = w.ready[n:]
 	w.whole += int64(n)
 	return n, nil
+}
+
+// more reads a piece, once all that was ready is gone.
+func (w *wholeLines) more() {
+	if w.buf == nil {
+		w.buf = make([]byte, 256<<10)
+	}
+	n, err := w.r.Read(w.buf)
+	w.err = err
+	was := len(w.held)
+	w.held = append(w.held, w.buf[:n]...)
+	end := was + bytes.LastIndexByte(w.held[was:], '\n') + 1
+	switch {
+	case w.all && err != nil:
+		end = len(w.held)
+	case end == was: // what was held before has no line end either
+		return
+	}
+	w.next = append(w.next[:0], w.held[:end]...)
+	w.ready = w.next
+	w.held = append(w.held[:0], w.held[end:]...)
 }

@@ -14,7 +14,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"time"
 
 	"localllm/internal/atomicfile"
 	"localllm/internal/filelock"
@@ -211,7 +210,7 @@ func (idx *index) takeIn(ctx context.Context, root string) (changed bool, err er
 	for i, part := range parts {
 		// Only the last part can still be growing; the others count whole, a torn end included.
 		lines := &wholeLines{r: part, all: i < len(parts)-1}
-		if _, err := stats.Read(ctx, lines, func(rec stats.Record) error { kinds.add(rec); return nil }); err != nil {
+		if _, err := stats.Briefs(ctx, lines, kinds.add); err != nil {
 			return false, err
 		}
 		upTo += lines.whole
@@ -248,29 +247,19 @@ func (idx *index) tallies() map[scoring.Kind]scoring.Tally {
 	return m
 }
 
-// Outcome is what a record says for the score: the kind of its task, whether it went well, and whether it counts.
-func Outcome(r stats.Record) (k scoring.Kind, success, counts bool) {
-	success, counts = stats.Verdict(r.Outcome())
-	k = scoring.Kind{Type: r.TaskType, Model: r.Model}
+// Outcome is what a line says for the score: the kind of its task, whether it went well, and whether it counts.
+func Outcome(b *stats.Brief) (k scoring.Kind, success, counts bool) {
+	success, counts = stats.Verdict(b.Outcome)
+	k = scoring.Kind{Type: b.TaskType, Model: b.Model, Size: scoring.SizeClass(b.Prompt)}
 	if k.Type == "" {
 		return k, success, false
 	}
-	if r.Files != nil {
-		k.Outputs = scoring.OutputClass(len(r.Files))
+	if b.Files >= 0 {
+		k.Outputs = scoring.OutputClass(b.Files)
 	}
-	// The log has the tokens of all attempts; a task's size is that of one.
-	k.Size = scoring.SizeClass(r.TokensPrompt / max(r.Attempts, 1))
 	// An answer that was rejected may have had a verify that was never reached: that is «not known».
-	if r.VerificationPassed != nil || r.VerifyExit != nil || r.BaselineExit != nil {
+	if b.Verified {
 		k.Verify = 1
 	}
 	return k, success, counts
-}
-
-// last keeps a record's time for the bound.
-func last(r stats.Record) int64 {
-	if r.Timestamp.After(time.Unix(0, 0)) {
-		return r.Timestamp.Unix()
-	}
-	return 0
 }

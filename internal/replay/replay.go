@@ -49,18 +49,17 @@ func Run(ctx context.Context, logs []io.Reader, name string) (Report, error) {
 	t := table{ids: map[scoring.Kind]int32{}}
 	var events []event
 	for _, r := range logs {
-		skipped, err := stats.Read(ctx, r, func(rec stats.Record) error {
-			kind, success, counts := outcomes.Outcome(rec)
+		skipped, err := stats.Briefs(ctx, r, func(b *stats.Brief) {
+			kind, success, counts := outcomes.Outcome(b)
 			if !counts {
 				rep.Unjudged++
-				return nil
+				return
 			}
-			prior, _ := scoring.Prior(scoring.Task{Text: rec.Task, Type: rec.TaskType, Outputs: len(rec.Files)})
-			ended := float64(rec.Timestamp.Unix())
+			prior, _ := scoring.Prior(scoring.Task{Text: b.Task(), Type: b.TaskType, Outputs: b.Files})
+			ended := float64(b.Unix)
 			events = append(events, event{
-				began: ended - rec.TimeSeconds, ended: ended, line: int32(len(events)), kind: t.id(kind), success: success, prior: float32(prior),
+				began: ended - b.Seconds, ended: ended, line: int32(len(events)), kind: t.id(kind), success: success, prior: float32(prior),
 			})
-			return nil
 		})
 		rep.Skipped += skipped
 		if err != nil {

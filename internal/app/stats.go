@@ -72,26 +72,13 @@ func (a *App) Ledger(ctx context.Context, in *request.Stats, last int) (*LedgerP
 		return nil, err
 	}
 	defer r.Close()
-	page := &LedgerPage{Delegations: []stats.Record{}, Log: log.Path()}
-	keep := func(rec stats.Record) error {
-		if rec.Outcome() == "" || rec.Timestamp.Before(since) {
-			return nil
-		}
-		page.Total++
-		page.Delegations = append(page.Delegations, rec)
-		if last > 0 && len(page.Delegations) > 2*last { // bounded, however long the log is
-			page.Delegations = append(page.Delegations[:0], page.Delegations[len(page.Delegations)-last:]...)
-		}
-		return nil
+	p, err := stats.Last(ctx, r.Parts(), stats.Filter{Since: since}, last)
+	if err != nil {
+		return nil, err
 	}
-	for _, part := range r.Parts() {
-		n, err := stats.Read(ctx, part, keep)
-		if page.SkippedLines += n; err != nil {
-			return nil, err
-		}
-	}
-	if n := len(page.Delegations); last > 0 && n > last {
-		page.Delegations = page.Delegations[n-last:]
+	page := &LedgerPage{Delegations: p.Records, Total: p.Total, SkippedLines: p.Skipped, Log: log.Path()}
+	if page.Delegations == nil {
+		page.Delegations = []stats.Record{}
 	}
 	return page, nil
 }

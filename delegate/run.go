@@ -14,9 +14,10 @@ type Tree interface {
 	// written, is a *Refusal.
 	Admit(outputs []OutputFile, allow []string) ([]Output, error)
 
-	// Begin opens a change to the admitted outputs. Nothing of the tree has moved when it returns, and from here on a
-	// crash is repaired by the next localllm.
-	Begin(id string, outputs []Output) (Change, error)
+	// Begin opens a change to the admitted outputs; what else is written, by the tool loop, is checked like an output
+	// when it first is. Nothing of the tree has moved when Begin returns, and from here on a crash is repaired by the
+	// next localllm.
+	Begin(id string, outputs []Output, allow []string) (Change, error)
 
 	// Stamp tells the content of files, folders and globs, by path; a missing file is not in it.
 	Stamp(patterns []string) (map[string]string, error)

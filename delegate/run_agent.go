@@ -7,7 +7,7 @@ import "context"
 func work(ctx context.Context, d *delegation) step {
 	if d.change == nil {
 		var err error
-		if d.change, err = d.Tree.Begin(d.ID, d.outputs); err != nil {
+		if d.change, err = d.Tree.Begin(d.ID, d.outputs, d.Task.AllowPaths); err != nil {
 			return d.stop(ctx, err)
 		}
 	}

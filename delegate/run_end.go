@@ -38,7 +38,7 @@ func (d *delegation) refuse(reason, hint string) step { return d.end(Refused, re
 
 func (d *delegation) end(status, reason, hint string) step {
 	d.res.Status, d.res.OK = status, OK(status)
-	d.res.Reason, d.res.Hint = d.clean(reason), hint
+	d.res.Reason, d.res.Hint = bounded(d.clean(reason), maxReason, " […]"), hint
 	return nil
 }
 
@@ -104,7 +104,7 @@ func (d *delegation) finish() (Result, error) {
 	}
 	entry := Entry{ID: d.ID, Started: d.started, Task: d.Task, Tries: len(d.res.Attempts)}
 	if d.last != nil {
-		v := &Verdict{Command: d.clean(d.command.String()), Exit: d.last.Exit, Seconds: seconds(d.last.Took), Tail: d.clean(lastBytes(d.last.Output, maxTail))}
+		v := &Verdict{Command: bounded(d.clean(d.command.String()), maxReason, " […]"), Exit: d.last.Exit, Seconds: seconds(d.last.Took), Tail: d.clean(lastBytes(d.last.Output, maxTail))}
 		if d.baseline != nil {
 			v.BaselineExit = d.baseline.Exit
 			entry.BaselineExit = &v.BaselineExit
@@ -124,9 +124,12 @@ func (d *delegation) finish() (Result, error) {
 	return d.res, d.err
 }
 
+// maxReason bounds what should be a sentence, and is not where some program words it.
+const maxReason = 1500
+
 // attempt notes what became of one answer.
 func (d *delegation) attempt(outcome, reason string) {
-	d.res.Attempts = append(d.res.Attempts, Attempt{Outcome: outcome, Reason: d.clean(reason), Seconds: seconds(d.now().Sub(d.begun))})
+	d.res.Attempts = append(d.res.Attempts, Attempt{Outcome: outcome, Reason: bounded(d.clean(reason), maxReason, " […]"), Seconds: seconds(d.now().Sub(d.begun))})
 	d.begun = d.now()
 }
 

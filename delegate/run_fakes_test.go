@@ -32,7 +32,7 @@ func (m *memory) Admit(outputs []delegate.OutputFile, _ []string) ([]delegate.Ou
 	return out, m.faults["admit"]
 }
 
-func (m *memory) Begin(string, []delegate.Output) (delegate.Change, error) {
+func (m *memory) Begin(string, []delegate.Output, []string) (delegate.Change, error) {
 	m.before = maps.Clone(m.files)
 	return m, m.faults["begin"]
 }

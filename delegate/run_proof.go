@@ -61,7 +61,7 @@ func write(ctx context.Context, d *delegation) step {
 		return d.rejected(ctx, err)
 	}
 	d.warn(answer.Warnings...)
-	if d.change, err = d.Tree.Begin(d.ID, d.outputs); err != nil {
+	if d.change, err = d.Tree.Begin(d.ID, d.outputs, d.Task.AllowPaths); err != nil {
 		return d.stop(ctx, err)
 	}
 	err = d.change.Write(answer.Files)
@@ -229,7 +229,14 @@ func (d *delegation) others(changed []string) {
 		}
 	}
 	slices.Sort(d.res.ChangedByVerify)
+	if over := len(d.res.ChangedByVerify) - maxListed; over > 0 {
+		d.res.ChangedByVerify = d.res.ChangedByVerify[:maxListed]
+		d.warn(fmt.Sprintf("verify changed %d more files", over))
+	}
 }
+
+// maxListed is how many names a result lists: it has to stay small.
+const maxListed = 50
 
 func (d *delegation) isOutput(p string) bool {
 	return slices.ContainsFunc(d.outputs, func(o Output) bool { return o.Path == p })

@@ -21,14 +21,15 @@ type change struct {
 	j *journal.Journal
 
 	mu       sync.Mutex
+	allow    []string
 	admitted map[string]delegate.Output
 	real     map[string]string // declared path → path without links
 	order    []string          // declared paths, as written
 }
 
 // Begin is delegate.Tree's.
-func (w *Workspace) Begin(id string, outputs []delegate.Output) (delegate.Change, error) {
-	c := &change{w: w, admitted: map[string]delegate.Output{}, real: map[string]string{}}
+func (w *Workspace) Begin(id string, outputs []delegate.Output, allow []string) (delegate.Change, error) {
+	c := &change{w: w, allow: allow, admitted: map[string]delegate.Output{}, real: map[string]string{}}
 	for _, o := range outputs {
 		c.admitted[o.Path] = o
 	}
@@ -69,9 +70,9 @@ func (c *change) prepare(files []delegate.File) error {
 	var conflict delegate.Conflict
 	for _, f := range files {
 		if _, known := c.real[f.Path]; !known {
-			real, err := c.w.real(f.Path)
+			real, err := c.place(f.Path)
 			if err != nil {
-				return c.w.explain(f.Path, err)
+				return err
 			}
 			c.real[f.Path] = real
 			c.order = append(c.order, f.Path)
@@ -89,6 +90,21 @@ func (c *change) prepare(files []delegate.File) error {
 		}
 	}
 	return nil
+}
+
+// place finds where a declared path is. One that was not admitted, because the tool loop thought of it, has to pass
+// the same checks now.
+func (c *change) place(declared string) (string, error) {
+	if _, admitted := c.admitted[declared]; !admitted {
+		if _, err := c.w.Admit([]delegate.OutputFile{{Path: declared}}, c.allow); err != nil {
+			return "", err
+		}
+	}
+	real, err := c.w.real(declared)
+	if err != nil {
+		return "", c.w.explain(declared, err)
+	}
+	return real, nil
 }
 
 // asLeft reports whether a file is as Admit saw it, or as this change wrote it.

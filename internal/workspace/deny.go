@@ -1,6 +1,7 @@
 package workspace
 
 import (
+	"bytes"
 	"path"
 	"regexp"
 	"strings"
@@ -83,6 +84,9 @@ var privateKey = regexp.MustCompile(`(?m)^-----BEGIN [A-Z0-9 ]*PRIVATE KEY( BLOC
 // SecretText says whether a whole file is a secret by what stands in it, whatever its name: a private key as such,
 // not one that is quoted somewhere in a program.
 func SecretText(text []byte) bool {
+	if !bytes.Contains(text, []byte("PRIVATE KEY")) {
+		return false
+	}
 	at := privateKey.FindIndex(text)
 	return at != nil && len(strings.TrimSpace(string(text[:at[0]]))) < 200 && len(text) < 64<<10
 }

@@ -84,7 +84,7 @@ func (g Gate) Text(c Completion) (string, error) {
 	}
 	text, _ := dropThinking(c.Text)
 	text = strings.TrimSpace(text)
-	if announces(text) {
+	if onlyAnnounces(text) {
 		return "", &Rejection{Kind: RejectIntention, Reason: "it announces an answer and gives none", Ask: "Give the answer itself now."}
 	}
 	return text, nil

@@ -69,7 +69,7 @@ func weight(s string) int {
 	return n
 }
 
-const commentMark = `(?://+|#+|--+|;+|%+|/\*+|\*|<!--|\{/\*|\{#|\(|\[|<)`
+const commentMark = `(?://+|#+|--+\s|;+|%+|/\*+|\*|<!--|\{/\*|\{#)`
 
 var (
 	elisionWords = `(?i:rest|remain\w*|unchanged|existing|same|previous\w*|other|others|omitted|as before|as above|your|keep|more|etc|similar\w*|additional|original|continue\w*|implementation|here|truncated|snip\w*|code)`
@@ -78,9 +78,11 @@ var (
 	elisionDots = regexp.MustCompile(`^\s*` + commentMark + `\s*(?:(?:\.\.\.|…)\W*$|(?:\.\.\.|…).*\b` + elisionWords + `\b` +
 		`|(?i:(?:keep |include |insert |your )?(?:the |all )*(?:rest of|remaining|existing|other|previous|original|same|unchanged) (?:\w+ ){0,3}\w*\W*(?:\.\.\.|…)\W*$)` +
 		`|(?i:unchanged|omitted|same as (?:before|above)|your code|(?:implementation|code) (?:goes )?here)\W*(?:\.\.\.|…)\W*$)`)
-	elisionPlain = regexp.MustCompile(`^\s*(?:\.\.\.|…)(?:(?:\s+[(\[]?|[(\[])(?i:the )?(?:` + elisionWords + `)\b|(?:` + elisionWords + `)\s+\w.*(?:\.\.\.|…)\W*$)`)
+	// In brackets the dots stand apart: "[...rest, x]" and "(...args)" are code.
+	elisionBracket = regexp.MustCompile(`^\s*[(\[<]\s*(?:(?:\.\.\.|…)[)\]>]\s*$|(?:\.\.\.|…)\s.*\b` + elisionWords + `\b)`)
+	elisionPlain   = regexp.MustCompile(`^\s*(?:\.\.\.|…)(?:(?:\s+[(\[]?|[(\[])(?i:the )?(?:` + elisionWords + `)\b|(?:` + elisionWords + `)\s+\w.*(?:\.\.\.|…)\W*$)`)
 	// Without dots, only wordings that mean nothing else.
-	elisionSaid = regexp.MustCompile(`(?i)^\s*(?://+|#+|--+|;+|%+|/\*+|\*|<!--|\{/\*|\(|\[)\s*[(\[]?(?:the )?(?:(?:rest|remainder|remaining (?:part|code|functions|methods)) of (?:the |this |your )?(?:\w+ ){0,2}(?:is |are |remains? |stays? |goes |unchanged|the same|here|as before|omitted)` +
+	elisionSaid = regexp.MustCompile(`(?i)^\s*(?://+|#+|--+\s|;+|%+|/\*+|\*|<!--|\{/\*|\(|\[)\s*[(\[]?(?:the )?(?:(?:rest|remainder|remaining (?:part|code|functions|methods)) of (?:the |this |your )?(?:\w+ ){0,2}(?:is |are |remains? |stays? |goes |unchanged|the same|here|as before|omitted)` +
 		`|(?:other|existing|previous|remaining|all other) (?:\w+ ){0,2}(?:remain|stay|are|is|go)(?:s|es)? (?:unchanged|the same|here|as before|as is|omitted)|(?:other|existing|previous|remaining|all other) (?:\w+ ){1,2}(?:unchanged|omitted|as before|as is)\W*$|(?:no changes|unchanged)(?: below| above| from here)?\W*$|(?:existing|previous|original) (?:code|implementation|content)s?(?: here)?\W*$)`)
 )
 
@@ -112,9 +114,9 @@ func elides(line string, markdown bool) bool {
 	}
 	if markdown {
 		trimmed := strings.TrimSpace(line)
-		return (strings.HasPrefix(trimmed, "<!--") || strings.HasPrefix(trimmed, "[") && !strings.Contains(trimmed, "](") || strings.HasPrefix(trimmed, "(")) && elisionDots.MatchString(line)
+		return strings.HasPrefix(trimmed, "<!--") && elisionDots.MatchString(line) || !strings.Contains(trimmed, "](") && elisionBracket.MatchString(line)
 	}
-	return elisionDots.MatchString(line) || elisionPlain.MatchString(line) || elisionSaid.MatchString(line)
+	return elisionDots.MatchString(line) || elisionBracket.MatchString(line) || elisionPlain.MatchString(line) || elisionSaid.MatchString(line)
 }
 
 func linesOf(s string) map[string]bool {

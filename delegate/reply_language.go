@@ -22,6 +22,17 @@ var languages = map[string][]string{
 	"diff": {"diff", "patch"}, "patch": {"diff", "patch"}, "vue": {"vue"}, "svelte": {"svelte"}, "graphql": {"graphql", "gql"}, "hcl": {"tf", "hcl"}, "csv": {"csv"},
 }
 
+// endings are all of languages' file endings.
+var endings = func() map[string]bool {
+	all := map[string]bool{"mod": true, "sum": true, "lock": true, "log": true, "env": true, "conf": true, "gradle": true}
+	for _, list := range languages {
+		for _, e := range list {
+			all[e] = e != ""
+		}
+	}
+	return all
+}()
+
 func knownLanguage(word string) bool {
 	_, ok := languages[strings.ToLower(word)]
 	return ok

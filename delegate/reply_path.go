@@ -147,11 +147,22 @@ func headerPath(line string, outputs []Output) (name string, strict bool) {
 			return s, true
 		}
 	}
-	if strings.ContainsAny(s, " \t`*<>|\"'") || !looksPath.MatchString(s) {
+	if strings.ContainsAny(s, " \t`*<>|\"'") || !looksPath.MatchString(s) || !strings.ContainsAny(s, `/\`) && !fileEnding(s, outputs) {
 		return "", false
 	}
 	marked := heading || strings.ContainsAny(plain, "`*") || strings.Contains(s, "/") || strings.HasSuffix(plain, ":")
 	return s, marked
+}
+
+// fileEnding tells main.go from fmt.Println, which may stand above an example just as well.
+func fileEnding(name string, outputs []Output) bool {
+	ending := languageOf(name)
+	for _, o := range outputs {
+		if languageOf(o.Path) == ending {
+			return true
+		}
+	}
+	return endings[ending]
 }
 
 // unmark removes emphasis, quotes and the colon around a path.

@@ -94,3 +94,15 @@ func announces(text string) bool {
 	}
 	return intention.MatchString(text) && strings.Count(text, "\n\n") <= 1
 }
+
+var sentenceEnd = regexp.MustCompile(`[.!?:;]\s+\S`)
+
+// onlyAnnounces is for answers in text: «Let me explain: it returns 1» begins like an announcement and is an answer,
+// so here it must be one sentence, behind an opening word at most.
+func onlyAnnounces(text string) bool {
+	m := intention.FindStringSubmatch(text)
+	if m == nil || !announces(text) {
+		return false
+	}
+	return len(sentenceEnd.FindAllString(text[len(m[1]):], 1)) == 0
+}

@@ -102,8 +102,12 @@ func historyReason(t Task, h History, prior, score float64) Reason {
 		r.Detail = fmt.Sprintf("no %s task by %s has a verdict on this machine yet: the table alone speaks", kind, who)
 		return r
 	}
-	r.Detail = fmt.Sprintf("%d of %d %s tasks by %s were proven here (%d of %d that are also alike in outputs, size and verify): %.2f becomes %.2f",
-		h.Similar.Succeeded, h.Similar.Tried, kind, who, h.Alike.Succeeded, h.Alike.Tried, prior, score)
+	alike := "none of these alike in outputs, size and verify"
+	if h.Alike.Tried > 0 {
+		alike = fmt.Sprintf("%d of %d that are also alike in outputs, size and verify", h.Alike.Succeeded, h.Alike.Tried)
+	}
+	r.Detail = fmt.Sprintf("%d of %d %s tasks by %s were proven here (%s): %.2f becomes %.2f",
+		h.Similar.Succeeded, h.Similar.Tried, kind, who, alike, prior, score)
 	return r
 }
 

@@ -39,7 +39,7 @@ func near(a, b, tolerance float64) bool {
 }
 
 func TestEqualsTheSlowReference(t *testing.T) {
-	n, seeds := 6000, uint64(4)
+	n, seeds := 3000, uint64(4)
 	if text := os.Getenv("LOCALLLM_LINES"); text != "" {
 		var err error
 		if n, err = strconv.Atoi(text); err != nil {

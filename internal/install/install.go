@@ -257,6 +257,10 @@ func (s step) write() error {
 func plugin(o Options, undo bool) (Change, error) {
 	dir := pluginDir(o)
 	change := Change{Client: ClaudeCode, What: "plugin", Path: dir, Action: "unchanged"}
+	if undo && o.Scope == Project {
+		change.Detail = "kept: other projects may use it; --scope user removes it"
+		return change, nil
+	}
 	if undo {
 		if _, err := os.Stat(dir); err == nil {
 			change.Action = "removed"

@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
+
 	"localllm/delegate"
 	"localllm/internal/hint"
 )
@@ -21,7 +23,8 @@ import (
 // The library keeps one stdio session a process, so every server under test is this binary started again.
 func TestMain(m *testing.M) {
 	if os.Getenv("MCPSERVER_UNDER_TEST") == "" {
-		os.Exit(m.Run())
+		goleak.VerifyTestMain(m)
+		return
 	}
 	err := Stdio(context.Background(), Config{Version: "test", Actions: &double{}, Leaving: func() { fmt.Fprintln(os.Stderr, "LEAVING") }})
 	if err != nil {

@@ -2,6 +2,7 @@ package gguf
 
 import (
 	"bufio"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -219,11 +220,16 @@ func (d *decoder) skipTexts(n uint64) error {
 		return io.ErrUnexpectedEOF
 	}
 	for range n {
-		size, err := d.uint64()
+		// A vocabulary has a quarter of a million of them: this loop is most of the time that a header takes.
+		head, err := d.r.Peek(8)
 		if err != nil {
 			return err
 		}
-		if err := d.skip(size); err != nil {
+		size := binary.LittleEndian.Uint64(head)
+		if d.left < 8 || size > uint64(d.left-8) {
+			return io.ErrUnexpectedEOF
+		}
+		if err := d.skip(8 + size); err != nil {
 			return err
 		}
 	}

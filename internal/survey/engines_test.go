@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"localllm/capability"
+	"localllm/internal/atomicfile"
 )
 
 // script makes a program that prints a line and counts its calls in a file beside it.
@@ -161,10 +162,17 @@ func TestTheHistory(t *testing.T) {
 	if len(h) != 2 || h[key] != 200 || h[other] != 300 {
 		t.Errorf("history %v", h)
 	}
-	for i := range mostMeasured {
+	full := readHistory(state)
+	for i := range mostMeasured - len(full.Entries) {
 		k := key
 		k.Context = i
-		if err := Remember(ctx, state, k, 1); err != nil {
+		full.Entries = append(full.Entries, measured{HistoryKey: k, Bytes: 1})
+	}
+	if err := atomicfile.WriteJSON(historyPath(state), full); err != nil {
+		t.Fatal(err)
+	}
+	for _, digest := range []string{"sha256:b", "sha256:c"} {
+		if err := Remember(ctx, state, capability.HistoryKey{Digest: digest}, 1); err != nil {
 			t.Fatal(err)
 		}
 	}

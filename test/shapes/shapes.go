@@ -90,13 +90,22 @@ type counter struct {
 func (c *counter) put(values ...any) {
 	for _, v := range values {
 		if s, ok := v.(string); ok {
-			c.put(uint64(len(s)), []byte(s))
+			c.text(s)
 			continue
 		}
 		// A failed write shows at the flush.
 		_ = binary.Write(c.w, binary.LittleEndian, v)
 		c.n += int64(binary.Size(v))
 	}
+}
+
+// text is written by hand: there are many, and reflection is slow.
+func (c *counter) text(s string) {
+	var size [8]byte
+	binary.LittleEndian.PutUint64(size[:], uint64(len(s)))
+	_, _ = c.w.Write(size[:])
+	_, _ = io.WriteString(c.w, s)
+	c.n += int64(len(size) + len(s))
 }
 
 func align(n int64) int64 { return (n + 31) / 32 * 32 }

@@ -67,7 +67,8 @@ func (b *batch) run(ctx context.Context) {
 		return
 	case limits.PinnedSlots:
 		warm = max(warm, 0)
-		slots := b.slots(warm, workers, limits.Slots)
+		slots, release := b.slots(warm, workers, limits.Slots)
+		defer release()
 		if !b.share(ctx, slots) {
 			b.work(ctx, warm, nil)
 			return
@@ -88,14 +89,18 @@ func (b *batch) run(ctx context.Context) {
 }
 
 // slots are the warm one and as many others as there are workers.
-func (b *batch) slots(warm, workers, total int) []int {
+func (b *batch) slots(warm, workers, total int) (slots []int, release func()) {
 	out := []int{warm}
+	if b.MoreSlots != nil {
+		more, release := b.MoreSlots(workers - 1)
+		return append(out, more...), release
+	}
 	for s := 0; s < total && len(out) < workers; s++ {
 		if s != warm {
 			out = append(out, s)
 		}
 	}
-	return out
+	return out, func() {}
 }
 
 // share prefills what the tasks have in common on the first slot and copies it to the others.

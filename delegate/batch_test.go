@@ -195,3 +195,23 @@ func TestMalformedBatch(t *testing.T) {
 		}
 	}
 }
+
+// Slots that other sessions use are left to them.
+func TestBatchBorrowsOnlyFreeSlots(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := &cached{limits: delegate.Limits{Slots: 4, PinnedSlots: true, Loopback: true}, slots: map[int]string{3: "theirs"}, busy: map[int]bool{}}
+		b := newBench(outcomes(red("")))
+		b.tree.files["shown.txt"] = strings.Repeat("some context. ", 1000)
+		b.Completer, b.Log = e, nil
+		returned := 0
+		b.MoreSlots = func(n int) ([]int, func()) { return []int{2}[:min(n, 1)], func() { returned++ } }
+		jobs := batchOf(6)
+		for i := range jobs {
+			jobs[i].Slot = 1
+		}
+		res, err := b.Batch(t.Context(), jobs)
+		if err != nil || !res.OK || e.slots[3] != "theirs" || e.slots[0] != "" || e.slots[1] == "" || e.slots[2] == "" || e.most != 2 || returned != 1 {
+			t.Errorf("%v %+v slots in use %d, returned %d", err, res, e.most, returned)
+		}
+	})
+}

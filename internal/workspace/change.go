@@ -35,7 +35,7 @@ func (w *Workspace) Begin(id string, outputs []delegate.Output, allow []string) 
 	}
 	j, err := journal.Begin(w.layout, w.project, id, w.root)
 	if err != nil {
-		return nil, fmt.Errorf("nothing was written: %w", err)
+		return nil, c.failed("the journal", fmt.Errorf("nothing was written: %w", err))
 	}
 	c.j = j
 	return c, nil
@@ -86,7 +86,7 @@ func (c *change) prepare(files []delegate.File) error {
 	}
 	for _, f := range files {
 		if err := c.j.Keep(c.real[f.Path]); err != nil {
-			return err
+			return c.failed("the journal's copy of "+f.Path, err)
 		}
 	}
 	return nil
@@ -137,12 +137,12 @@ func (c *change) untouched(real string) bool {
 }
 
 // failed words an error of the disk.
-func (c *change) failed(declared string, err error) error {
+func (c *change) failed(what string, err error) error {
 	switch {
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
-		return &delegate.Refusal{Reason: declared + " can't be written: the disk is full", Hint: "make room and delegate again"}
+		return &delegate.Refusal{Reason: what + " can't be written: the disk is full", Hint: "make room and delegate again"}
 	case errors.Is(err, syscall.EROFS), errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.ENAMETOOLONG):
-		return c.w.explain(declared, err)
+		return c.w.explain(what, err)
 	}
 	return err
 }

@@ -33,6 +33,7 @@ func TestBadInput(t *testing.T) {
 		"attempts":                  {func(t *delegate.Task) { t.Attempts = -1 }, "attempts takes"},
 	}
 	r := newRig(t, map[string]string{"a.txt": "old\n", "sub/b.txt": "b\n", "bin.dat": "\x00\x01"}, says(files("a.txt", "new\n")))
+	before := photograph(t, r.root)
 	many := filepath.Join(r.root, "many")
 	for i := range 50_000 {
 		dir := filepath.Join(many, fmt.Sprint(i/1000))
@@ -47,7 +48,6 @@ func TestBadInput(t *testing.T) {
 		}
 		_ = f.Close()
 	}
-	before := photograph(t, r.root)
 	for name, row := range rows {
 		task := ok
 		row.set(&task)
@@ -66,6 +66,9 @@ func TestBadInput(t *testing.T) {
 		if len(r.script.requests) > asked {
 			t.Errorf("%s: the model was asked", name)
 		}
+	}
+	if err := os.RemoveAll(many); err != nil {
+		t.Fatal(err)
 	}
 	same(t, "bad input", before, photograph(t, r.root))
 	r.clean()

@@ -62,6 +62,7 @@ func (a *App) Enable(ctx context.Context, in *request.Enable, report func(Progre
 		copied.Background = false
 		return a.inBackground(ctx, "enable", &copied, "enable "+in.Model, defaultEnableTime)
 	}
+	a.cleanPromptStates()
 	bound, err := a.binding(ctx)
 	if err != nil {
 		return nil, err
@@ -127,6 +128,9 @@ func modelNames(model string) []string {
 
 // start surveys the machine, picks, downloads if that was asked for, and has the keeper start the engine.
 func (a *App) start(ctx context.Context, in *request.Enable, r keeper.EnableRequest, report func(Progress)) (*keeper.Enabled, error) {
+	if err := fileThere(in.Model); err != nil {
+		return nil, err
+	}
 	report(Progress{Phase: "looking at this machine"})
 	sv, err := a.survey(ctx, survey.Options{Model: in.Model, Context: in.Context, KVType: in.KVType, Engine: in.Engine, Slots: in.Slots})
 	if err != nil {
@@ -135,7 +139,7 @@ func (a *App) start(ctx context.Context, in *request.Enable, r keeper.EnableRequ
 	choice := sv.Recommended
 	switch {
 	case choice == nil:
-		return nil, cannotEnable(sv.Reasons, sv.Hints)
+		return nil, cannotEnable(sv)
 	case choice.Verdict == capability.No && !in.Force:
 		return nil, hint.Add(fmt.Errorf("%w: %s needs %s and %s is free", ErrCannotEnable, choice.Model, capability.GiB(choice.NeedBytes), capability.GiB(choice.FreeBytes)),
 			append(slices.Clone(sv.Hints), "force: true tries all the same, an estimate can be wrong")...)
@@ -156,12 +160,29 @@ func (a *App) start(ctx context.Context, in *request.Enable, r keeper.EnableRequ
 	return got, nil
 }
 
-func cannotEnable(reasons, hints []string) error {
-	err := ErrCannotEnable
-	if len(reasons) > 0 {
-		err = fmt.Errorf("%w: %s", ErrCannotEnable, reasons[0])
+// fileThere refuses a path that leads nowhere before anything is asked of the machine.
+func fileThere(model string) error {
+	ref, err := capability.ParseRef(model)
+	if err != nil || ref.Kind != capability.FileRef {
+		return nil
 	}
-	return hint.Add(err, hints...)
+	if info, err := os.Stat(ref.Path); err != nil || !info.Mode().IsRegular() {
+		return hint.Add(&lifecycle.StartError{Cause: lifecycle.NoSuchModel, Reason: fmt.Sprintf("model: there is no file %s", ref.Path)},
+			"localllm capability lists the models that are here")
+	}
+	return nil
+}
+
+// cannotEnable says why, with what is nearest to the model that was asked for.
+func cannotEnable(sv *capability.Report) error {
+	err := ErrCannotEnable
+	switch {
+	case len(sv.Rejected) > 0:
+		err = fmt.Errorf("%w: %s: %s", ErrCannotEnable, sv.Rejected[0].Model, sv.Rejected[0].Reason)
+	case len(sv.Reasons) > 0:
+		err = fmt.Errorf("%w: %s", ErrCannotEnable, sv.Reasons[len(sv.Reasons)-1])
+	}
+	return hint.Add(err, sv.Hints...)
 }
 
 func downloadSize(n int64) string {

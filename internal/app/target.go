@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"localllm/delegate"
-	"localllm/internal/config"
 	"localllm/internal/engine/llamaserver"
 	"localllm/internal/engine/ollama"
 	"localllm/internal/hint"
@@ -23,7 +22,6 @@ type target struct {
 	key      string // of the endpoint: sessions and slots are kept by it
 	limits   delegate.Limits
 	think    bool
-	profile  *config.Profile
 	endpoint *lifecycle.Endpoint // of the managed engine
 	release  func()
 }

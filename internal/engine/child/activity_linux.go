@@ -9,7 +9,7 @@ import (
 
 var pageSize = int64(os.Getpagesize())
 
-// activity sums resident memory and bytes read over pid and its descendants.
+// activity sums resident memory and bytes read and written over pid and its descendants.
 func activity(pid int) movement {
 	var m movement
 	visit(pid, 0, &m)
@@ -24,11 +24,13 @@ func visit(pid, depth int, m *movement) {
 		}
 	}
 	if b, err := os.ReadFile(fmt.Sprintf("/proc/%d/io", pid)); err == nil {
-		// rchar counts what read(2) returned, also from the page cache.
-		if _, after, ok := bytes.Cut(b, []byte("rchar: ")); ok {
-			line, _, _ := bytes.Cut(after, []byte("\n"))
-			n, _ := strconv.ParseInt(string(line), 10, 64)
-			m.read += n
+		// They count what read(2) and write(2) moved, also from and to the page cache, but not what sockets did.
+		for _, name := range []string{"rchar: ", "wchar: "} {
+			if _, after, ok := bytes.Cut(b, []byte(name)); ok {
+				line, _, _ := bytes.Cut(after, []byte("\n"))
+				n, _ := strconv.ParseInt(string(line), 10, 64)
+				m.moved += n
+			}
 		}
 	}
 	if depth > 2 {

@@ -81,7 +81,7 @@ var (
 )
 
 // Watch returns a context that ends with cause ErrExited when the child ends, and with ErrStalled when for a whole
-// stall neither its output nor its memory nor its reading has moved. tick, which may be nil, gets the resident
+// stall neither its output nor its memory nor its files have moved. tick, which may be nil, gets the resident
 // bytes of the child and its descendants a few times a second. The caller must call the function that is returned.
 func (c *Child) Watch(ctx context.Context, stall time.Duration, tick func(resident int64)) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -140,12 +140,12 @@ func (c *Child) Cause(watched context.Context, err error) error {
 type movement struct {
 	output   int64
 	resident int64 // bytes
-	read     int64 // bytes
+	moved    int64 // bytes from and to files
 }
 
 // coarse leaves out what a hung loader still does when it is asked for its health.
 func (m movement) coarse() movement {
-	return movement{output: m.output, resident: m.resident >> 20, read: m.read >> 20}
+	return movement{output: m.output, resident: m.resident >> 20, moved: m.moved >> 20}
 }
 
 func (c *Child) moved() movement {

@@ -52,10 +52,15 @@ var causes = []sentence{
 	{regexp.MustCompile(`Unsupported cache type: (\S+)`), lifecycle.BadOption, "llama-server does not know the KV type $1", "use f16, q8_0 or q4_0"},
 	// arg.cpp: "error: invalid argument: %s"
 	{regexp.MustCompile(`invalid argument: (\S+)`), lifecycle.TooOld, "this llama-server is too old: it does not know the option $1", "install a newer llama.cpp, or use `localllm setup --engine llama-server`"},
+	// download.cpp and hf-cache.cpp: "error: HTTPLIB failed: %s"
+	{regexp.MustCompile(`HTTPLIB failed: (.+)`), lifecycle.NoSuchModel, "the model can't be downloaded: $1", "check the network and try again; what has arrived is kept"},
 	// arg.cpp, download.cpp, llama.cpp: a reference that is not in the cache, or that the hub doesn't have
 	{regexp.MustCompile(`exactly one out metadata, path_model|failed to load model ''|failed to resolve commit for (\S+)|no GGUF files? found`), lifecycle.NoSuchModel, "the model is not on this machine", "enable it with pull"},
 	// ggml-backend-reg.cpp: "no backends are loaded"
 	{regexp.MustCompile(`no backends are loaded`), lifecycle.NotInstalled, "this llama-server is incomplete: none of its back ends loads", "install it again"},
+	// gguf.cpp, whatever else is wrong with a header; llama-model.cpp: "error loading model: %s"
+	{regexp.MustCompile(`gguf_init_\w+: (.+)`), lifecycle.BadModel, "the file is not a usable GGUF model: $1", "get the file again"},
+	{regexp.MustCompile(`error loading model: (.+)`), lifecycle.BadModel, "the model can't be loaded: $1", "get the file again, or name another model"},
 	// hub downloads and slot files
 	{regexp.MustCompile(`(?i)no space left on device`), lifecycle.NoDisk, "the disk is full", "make room and try again"},
 	// ld.so and dyld, before main

@@ -9,12 +9,15 @@ type hiding struct {
 	hide func(string) (string, func(string) string)
 }
 
-func (r *Runner) completer() Completer {
-	if r.Hide == nil || r.Completer.Limits().Loopback {
-		return r.Completer
+// Hidden is c with secrets hidden from it by hide, see Runner.Hide; c itself where it is loopback.
+func Hidden(c Completer, hide func(string) (string, func(string) string)) Completer {
+	if hide == nil || c.Limits().Loopback {
+		return c
 	}
-	return hiding{r.Completer, r.Hide}
+	return hiding{c, hide}
 }
+
+func (r *Runner) completer() Completer { return Hidden(r.Completer, r.Hide) }
 
 func (h hiding) Complete(ctx context.Context, r Request) (Completion, error) {
 	var reveals []func(string) string

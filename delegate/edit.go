@@ -20,9 +20,16 @@ var (
 	editEnd    = regexp.MustCompile(`^[ \t]*>{5,9} ?(?i:replace|updated|new)?[ \t]*$`)
 )
 
+// A look for the marks themselves first: an answer has many lines, and an expression costs memory for each.
+func startsEdit(line string) bool {
+	return strings.Contains(line, "<<<<<") && editStart.MatchString(line)
+}
+func parts(line string) bool    { return strings.Contains(line, "=====") && editMiddle.MatchString(line) }
+func endsEdit(line string) bool { return strings.Contains(line, ">>>>>") && editEnd.MatchString(line) }
+
 func startsWithEdit(body string) bool {
 	line, _ := nextLine(strings.TrimLeft(body, "\n"), 0)
-	return strings.HasPrefix(line, "<<<<<") && editStart.MatchString(line)
+	return startsEdit(line)
 }
 
 // findEdits reads search/replace blocks anywhere in the answer, in a fence or not. The path is that of the nearest
@@ -34,18 +41,18 @@ func (p *parser) findEdits() {
 	for at := 0; at < len(p.text); {
 		line, next := nextLine(p.text, at)
 		switch {
-		case state == 0 && editStart.MatchString(line):
+		case state == 0 && startsEdit(line):
 			state, from, search.from = 1, at, next
 			if name := p.pathOfEdit(at, floor); name != "" {
 				current = name
 			}
-		case state == 1 && editMiddle.MatchString(line):
+		case state == 1 && parts(line):
 			state, search.to, replace.from = 2, at, next
-		case state == 2 && editEnd.MatchString(line):
+		case state == 2 && endsEdit(line):
 			state, replace.to = 0, at
 			p.masked, floor = append(p.masked, span{from, next}), next
 			p.addEdit(current, p.text[search.from:search.to], p.text[replace.from:replace.to])
-		case editStart.MatchString(line) && strings.Contains(strings.ToLower(line), "search"):
+		case startsEdit(line) && strings.Contains(strings.ToLower(line), "search"):
 			p.badEdit(current, "a search/replace block begins inside another")
 			return
 		}

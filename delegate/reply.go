@@ -107,10 +107,9 @@ type parser struct {
 
 type span struct{ from, to int }
 
-// block is one fenced block; path is empty where nothing names it.
+// block is one fenced block that nothing names.
 type block struct {
 	lang string
-	path string
 	body string
 }
 

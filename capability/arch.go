@@ -162,15 +162,33 @@ func ShapeOf(meta Metadata, tensors []Tensor) (Shape, error) {
 	// Layers that predict further tokens are loaded, and the main pass keeps no cache for them.
 	layers := int(max(0, count-max(0, f.get("nextn_predict_layers", 0))))
 	f.layers(&s, layers, heads)
-	for _, t := range tensors {
-		if !f.leftOut(t.Name, layers) {
-			s.Weights = sum(s.Weights, min(mostBytes, max(0, t.Bytes)))
-		}
-	}
+	s.Weights = f.weights(tensors, layers)
 	if !plausible(s) {
 		return Shape{}, fmt.Errorf("the header's figures are impossible")
 	}
 	return s, nil
+}
+
+// weights is what the engine loads of the tensors.
+func (f figures) weights(tensors []Tensor, layers int) int64 {
+	var all, embedding int64
+	output := false
+	for _, t := range tensors {
+		bytes := min(mostBytes, max(0, t.Bytes))
+		switch t.Name {
+		case "token_embd.weight":
+			embedding = bytes
+		case "output.weight":
+			output = true
+		}
+		if !f.leftOut(t.Name, layers) {
+			all = sum(all, bytes)
+		}
+	}
+	if f.arch == "gemma4" && !output {
+		all = sum(all, embedding) // the one matrix is loaded for the input and once more for the output
+	}
+	return all
 }
 
 // leftOut says whether the engine passes over a tensor: it does not load the predicting layers of this family.

@@ -130,6 +130,10 @@ func TestWhatChangesTheNeed(t *testing.T) {
 		t.Errorf("an unknown cache type counts as f16: %+v", got)
 	}
 	mtp := shapeOf(t, of("glm4moe", 3, header{"nextn_predict_layers": 1}), Tensor{"blk.1.x", 10}, Tensor{"blk.2.x", 7}, Tensor{"output", 5})
+	tied := shapeOf(t, of("gemma4", 2, nil), Tensor{"token_embd.weight", 100}, Tensor{"blk.0.x", 5})
+	if tied.Weights != 205 {
+		t.Errorf("an embedding that is the output as well is loaded twice by this family: %d", tied.Weights)
+	}
 	if mtp.Weights != 15 {
 		t.Errorf("the predicting layers of this family are not loaded: %d", mtp.Weights)
 	}

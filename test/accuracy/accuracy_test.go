@@ -52,6 +52,32 @@ func TestTheEstimateAgreesWithTheDryRun(t *testing.T) {
 	}
 }
 
+// The rules of further architectures, on small made-up models: there whole MiB are a large part, so the cache is held
+// to what one MiB of rounding allows.
+func TestTheRulesOfFurtherArchitectures(t *testing.T) {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
+	defer cancel()
+	paths, err := engines.Provide(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, err := compare(ctx, paths.LlamaFitParams, t.TempDir(), shapes.Rules())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range rows {
+		cache := r.estimate.KVBytes + r.estimate.StateBytes
+		// Two caches and the state are each rounded down.
+		if d := cache - r.cache; d < -mib || d > 3*mib {
+			t.Errorf("%s (%s) at %d, %s: cache and state %d MiB, the dry run says %d", r.arch, r.model, r.context, r.kv, cache/mib, r.cache/mib)
+		}
+		if d := r.estimate.WeightsBytes - r.weights; d < -mib || d > 2*mib {
+			t.Errorf("%s at %d: weights %d MiB, the dry run says %d", r.arch, r.context, r.estimate.WeightsBytes/mib, r.weights/mib)
+		}
+		t.Logf("%-11s %6d %-4s cache and state %4d/%-4d scratch %4d/%-4d", r.arch, r.context, r.kv, cache/mib, r.cache/mib, r.estimate.ComputeBytes/mib, r.tmp/mib)
+	}
+}
+
 func TestOnlyTheGeneratedPartIsReplaced(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "results.md")
 	read := func() string {

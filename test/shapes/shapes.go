@@ -157,6 +157,11 @@ func start(name, arch string) builder {
 
 func (b builder) raw(key string, value any) { b.m.keys = append(b.m.keys, pair{key, value}) }
 
+// drop takes out a key that was set for the usual case.
+func (b builder) drop(key string) {
+	b.m.keys = slices.DeleteFunc(b.m.keys, func(p pair) bool { return p.key == b.m.Arch+"."+key })
+}
+
 func (b builder) set(key string, value any) {
 	if n, ok := value.(int); ok {
 		value = uint32(n)

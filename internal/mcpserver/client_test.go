@@ -80,7 +80,7 @@ func (d *double) Do(ctx context.Context, action string, in any, report func(Prog
 		fmt.Println("a stray line")
 		os.Stdout.WriteString("another")
 		child := exec.Command("sh", "-c", "echo from a child; echo more >&1")
-		child.Stdout = os.NewFile(1, "inherited")
+		child.Stdout = os.Stdout
 		if err := child.Run(); err != nil {
 			return nil, err
 		}
@@ -189,6 +189,16 @@ func start(t *testing.T, env ...string) *client {
 		}
 	}()
 	return c
+}
+
+// says waits for a text in the standard error, which comes on its own way.
+func (c *client) says(want string) bool {
+	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+		if strings.Contains(c.stderr.String(), want) {
+			return true
+		}
+	}
+	return false
 }
 
 func (c *client) send(lines ...string) {

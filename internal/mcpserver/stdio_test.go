@@ -202,7 +202,7 @@ func TestErrorsAreForTheModelToRead(t *testing.T) {
 			t.Errorf("%s: %+v", task, m)
 		}
 	}
-	if !strings.Contains(c.stderr.String(), "goroutine") {
+	if !c.says("goroutine") {
 		t.Errorf("no stack of the panic in the log: %s", c.stderr)
 	}
 }
@@ -215,7 +215,7 @@ func TestStrayPrintsStayOutOfTheProtocol(t *testing.T) {
 		t.Error(m.text())
 	}
 	for _, want := range []string{"a stray line", "another", "from a child", "more"} {
-		if !strings.Contains(c.stderr.String(), want) {
+		if !c.says(want) {
 			t.Errorf("the standard error lacks %q: %s", want, c.stderr)
 		}
 	}

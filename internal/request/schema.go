@@ -8,7 +8,8 @@ import (
 
 // property is one property of the tool's schema, in the order in which it is printed.
 type property struct {
-	Type        any             `json:"type,omitempty"`
+	Type        string          `json:"type,omitempty"`
+	AnyOf       []property      `json:"anyOf,omitempty"`
 	Enum        []string        `json:"enum,omitempty"`
 	Description string          `json:"description,omitempty"`
 	Items       *property       `json:"items,omitempty"`
@@ -77,9 +78,10 @@ func (f Field) property() property {
 	case texts:
 		p.Type, p.Items = "array", &property{Type: "string"}
 	case command:
-		p.Type, p.Items = []string{"string", "array"}, &property{Type: "string"}
+		// Not a list of types: some clients map schemas onto a dialect that has none.
+		p.AnyOf = []property{{Type: "string"}, {Type: "array", Items: &property{Type: "string"}}}
 	case llm:
-		p.Type = []string{"boolean", "string"}
+		p.AnyOf = []property{{Type: "boolean"}, {Type: "string"}}
 	case objects:
 		item := &property{Type: "object"}
 		if f.Fields != nil {

@@ -31,7 +31,7 @@ func TestInspectorCallsEveryAction(t *testing.T) {
 				}
 				return w.run(2*time.Minute, nil, client(t, "mcp-inspector"), append(append(all, args...), w.binary, "mcp")...)
 			}
-			if out, err := inspect("--strict", "--method", "tools/list"); err != nil || !strings.Contains(out, `"anthropic/alwaysLoad":true`) {
+			if out, err := inspect("--strict", "--method", "tools/list"); err != nil || !strings.Contains(out, `"anthropic/alwaysLoad":true`) || strings.Contains(out, "schemaFindings") {
 				t.Errorf("%s %v", tail(out), err)
 			}
 			call := func(arguments map[string]any) (string, error) {

@@ -1,3 +1,5 @@
+//go:build linux
+
 package keeper_test
 
 import (
@@ -63,7 +65,7 @@ func TestIdleCost(t *testing.T) {
 		after += figure(t, pid, "voluntary_ctxt_switches", true)
 	}
 	t.Logf("keeper and warden: %d KiB RssAnon, %d wake-ups in %v", memory, after-before, watch)
-	if memory > 20<<10 {
+	if memory > 20<<10 && !raceDetector { // its shadow memory is no cost of ours
 		t.Errorf("%d KiB of memory of their own, more than 20 MiB", memory)
 	}
 	if after-before > int(watch/time.Second) {

@@ -41,7 +41,7 @@ func (k *keeper) describe(in lifecycle.Input) {
 	}
 	s.State, s.Generation, s.Restarts, s.Warnings = state, m.Generation, m.Restarts, m.Warnings
 	s.Persist = in.Wanted.Persist
-	s.Progress = lifecycle.Progress{}
+	s.Progress, s.Warden = lifecycle.Progress{}, k.warden()
 	s.Spec, s.Endpoint, s.Server, s.Memory, s.LoadMS = nil, nil, lifecycle.Process{}, lifecycle.Measured{}, 0
 	switch m.Work {
 	case lifecycle.WorkStart:
@@ -64,6 +64,24 @@ func (k *keeper) describe(in lifecycle.Input) {
 	if m.Work == lifecycle.WorkRun {
 		freeOSMemory()
 	}
+}
+
+// warden is the present one, zero where none was needed yet.
+func (k *keeper) warden() lifecycle.Process {
+	if k.link == nil {
+		return lifecycle.Process{}
+	}
+	return process(k.link.identity())
+}
+
+// rest is the end of the work for a keeper that somebody looks at: it waits for more.
+func (k *keeper) rest(in lifecycle.Input) {
+	if k.status.State != lifecycle.Off || k.status.Generation != in.Wanted.Generation {
+		k.status.Since = time.Now().UTC()
+	}
+	k.status.State, k.status.Generation, k.status.Persist = lifecycle.Off, in.Wanted.Generation, false
+	k.status.Spec, k.status.Endpoint, k.status.Server = nil, nil, lifecycle.Process{}
+	k.write()
 }
 
 // finish writes the end and lets go of the keeper's lock. The folder's lock is held where it could be had, so that

@@ -50,9 +50,9 @@ func (k *keeper) start(w lifecycle.Wanted, choice int) {
 	k.running, k.cancel = r, cancel
 	k.latest.Store(nil)
 	if k.link == nil {
-		k.link = startWarden(k.o, k.f, k.logf)
+		k.link = startWarden(k.o, k.f, k.logf, k.watcher.poke)
+		k.watcher.poke() // so that the status names it before the engine is ready
 	}
-	k.status.Warden = process(k.link.identity())
 	go func() {
 		err := k.bringUp(ctx, r, w)
 		cancel()

@@ -1,3 +1,5 @@
+//go:build linux
+
 package keeper_test
 
 import (
@@ -128,6 +130,7 @@ func TestWardenKilled(t *testing.T) {
 		now := l.Processes("warden")
 		return len(now) == 1 && now[0].PID != was, now
 	})
+	lab.Eventually(t, soon, "the status names it", func() (bool, any) { w := l.Status().Warden.PID; return w != 0 && w != was, w })
 	kill(t, l.Status().Keeper.PID, syscall.SIGKILL)
 	l.NothingLeft(soon)
 }

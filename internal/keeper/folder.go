@@ -52,9 +52,13 @@ const lockPatience = 15 * time.Second
 
 // lock takes the folder's own lock: no lease is made or removed, and nothing wanted, without it.
 func (f folder) lock(ctx context.Context) (*filelock.Lock, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, lockPatience, errors.New("another localllm has held it for too long"))
+	bounded, cancel := context.WithTimeout(ctx, lockPatience)
 	defer cancel()
-	l, err := filelock.Take(ctx, f.lockPath())
+	l, err := filelock.Take(bounded, f.lockPath())
+	if err != nil && bounded.Err() != nil && ctx.Err() == nil {
+		return nil, hint.New(fmt.Sprintf("locking the run folder: another localllm has held it for %v", lockPatience),
+			"look for a suspended one (state T): ps -eo pid,stat,args | grep localllm")
+	}
 	if err != nil {
 		return nil, fmt.Errorf("locking the run folder: %w", err)
 	}

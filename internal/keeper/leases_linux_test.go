@@ -132,7 +132,7 @@ func TestStatusOfAnotherBoot(t *testing.T) {
 }
 
 func TestNetworkFolder(t *testing.T) {
-	if note := networkFolder(t.TempDir()); note != "" {
+	if note := NetworkFolder(t.TempDir()); note != "" {
 		t.Errorf("a local folder: %s", note)
 	}
 	// /proc/sys/fs/binfmt_misc and friends are no network either; what is one is known by its number.

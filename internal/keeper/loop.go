@@ -161,7 +161,7 @@ func (k *keeper) turn(ev event) (wake time.Time, end bool) {
 	for _, effect := range do {
 		k.logf("%s: %s, %d leases, generation %d", in.Event, effect, in.Leases, in.Wanted.Generation)
 	}
-	if before != next.Work || len(do) > 0 || in.Event != lifecycle.Woken {
+	if before != next.Work || len(do) > 0 || in.Event != lifecycle.Woken || k.status.Warden != k.warden() {
 		k.describe(in)
 	}
 	for _, effect := range do {
@@ -173,6 +173,10 @@ func (k *keeper) turn(ev event) (wake time.Time, end bool) {
 		case lifecycle.DoStop:
 			k.stop()
 		case lifecycle.DoEnd:
+			if k.o.Foreground {
+				k.rest(in)
+				return time.Time{}, false
+			}
 			k.finish(in)
 			return time.Time{}, true
 		}

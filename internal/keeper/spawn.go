@@ -20,7 +20,7 @@ func (c *Client) spawn() error {
 	exe := c.executable
 	if exe == "" {
 		var err error
-		if exe, err = os.Executable(); err != nil {
+		if exe, err = ownProgram(); err != nil {
 			return fmt.Errorf("starting the keeper: %w", err)
 		}
 	}
@@ -49,7 +49,7 @@ func (c *Client) spawn() error {
 // that the keeper's parent is gone and the system adopts it. It is neither a descendant of the client's server nor in
 // its group.
 func Spawn() error {
-	exe, err := os.Executable()
+	exe, err := ownProgram()
 	if err != nil {
 		return fmt.Errorf("starting the keeper: %w", err)
 	}
@@ -61,4 +61,10 @@ func Spawn() error {
 		return fmt.Errorf("starting the keeper: %w", err)
 	}
 	return cmd.Process.Release()
+}
+
+// ownProgram is this program's file, or what an update has put in its place.
+func ownProgram() (string, error) {
+	exe, err := os.Executable()
+	return strings.TrimSuffix(exe, " (deleted)"), err // as Linux shows a replaced file
 }

@@ -69,6 +69,7 @@ type link struct {
 	options Options
 	folder  folder
 	logf    func(string, ...any)
+	changed func() // another warden is there
 
 	mu      sync.Mutex
 	pipe    *os.File
@@ -77,8 +78,8 @@ type link struct {
 	ended   bool
 }
 
-func startWarden(o Options, f folder, logf func(string, ...any)) *link {
-	l := &link{options: o, folder: f, logf: logf, last: order{Layout: f.layout}}
+func startWarden(o Options, f folder, logf func(string, ...any), changed func()) *link {
+	l := &link{options: o, folder: f, logf: logf, changed: changed, last: order{Layout: f.layout}}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.start()
@@ -90,7 +91,7 @@ func startWarden(o Options, f folder, logf func(string, ...any)) *link {
 func (l *link) start() {
 	command := l.options.Warden
 	if command == nil {
-		exe, err := os.Executable()
+		exe, err := ownProgram()
 		if err != nil {
 			l.logf("starting the warden: %v", err)
 			return
@@ -129,11 +130,12 @@ func (l *link) replace(dead *proc.Process) {
 	l.logf("the warden %d ended, starting another", dead.PID())
 	time.Sleep(wardenPause)
 	l.mu.Lock()
-	defer l.mu.Unlock()
 	if !l.ended {
 		_ = l.pipe.Close()
 		l.start()
 	}
+	l.mu.Unlock()
+	l.changed()
 }
 
 func (l *link) send(o order) {

@@ -1,3 +1,5 @@
+//go:build linux
+
 package chaos
 
 import (
@@ -207,5 +209,69 @@ func TestSuspendedEngine(t *testing.T) {
 		s.CloseInput()
 		l.NothingLeft(soon)
 		s.KillAll()
+	}
+}
+
+// TestEightAtOnce is eight sessions that enable at the same moment and leave one after the other.
+func TestEightAtOnce(t *testing.T) {
+	l := lab.New(t, true)
+	for round := range lab.Rounds(5, 25) {
+		sessions := make([]*lab.Session, 8)
+		for i := range sessions {
+			sessions[i] = l.Session()
+		}
+		for _, s := range sessions {
+			s.Send(lab.Order{Do: "enable", Spec: lab.Spec(gguf(t))})
+		}
+		cold, engines := 0, map[int]bool{}
+		for _, s := range sessions {
+			got := s.Answer()
+			if !got.OK {
+				t.Fatalf("round %d: %s", round, got.Error)
+			}
+			if got.Started == "cold" {
+				cold++
+			}
+			engines[got.Status.Server.PID] = true
+		}
+		if cold != 1 || len(engines) != 1 || len(l.Engines()) != 1 || len(l.Processes("keeper")) != 1 {
+			t.Fatalf("round %d: %d cold, engines %v, processes %v", round, cold, engines, l.Processes(""))
+		}
+		for i, s := range sessions {
+			if len(l.Engines()) != 1 {
+				t.Fatalf("round %d: the engine ended before session %d of 8 left", round, i)
+			}
+			s.CloseInput()
+			lab.Eventually(t, soon, "its lease goes", func() (bool, any) {
+				r, err := l.Client().Status(t.Context())
+				return err == nil && len(r.Leases) == len(sessions)-1-i, err
+			})
+		}
+		l.NothingLeft(soon)
+	}
+}
+
+// TestPromisedTimes measures what is promised to a session. The limits are those of the promise; the figures are in
+// the log.
+func TestPromisedTimes(t *testing.T) {
+	l := lab.New(t, true)
+	a, b := l.Session(), l.Session()
+	cold := a.Enable(gguf(t))
+	joined := b.Enable(gguf(t))
+	for range 4 { // a machine under load may be late once
+		b.Must(lab.Order{Do: "disable"})
+		if again := b.Enable(gguf(t)); again.Micros < joined.Micros {
+			joined = again
+		}
+	}
+	b.Must(lab.Order{Do: "disable"})
+	begin := time.Now()
+	if got := a.Must(lab.Order{Do: "disable"}); !got.Stopped || len(l.Engines()) != 0 {
+		t.Errorf("%+v, engines %v", got, l.Engines())
+	}
+	gone := time.Since(begin)
+	t.Logf("cold %d ms, joined %d µs, disabled and gone in %v", cold.Micros/1000, joined.Micros, gone)
+	if joined.Micros > 50_000 || gone > 2*time.Second {
+		t.Errorf("joined in %d µs (promised: 50 ms), gone in %v (promised: 2 s)", joined.Micros, gone)
 	}
 }

@@ -1,3 +1,5 @@
+//go:build linux
+
 // Package chaos kills everything that can be killed, with the real engines, and looks what is left.
 package chaos
 

@@ -1,3 +1,5 @@
+//go:build linux
+
 // Package lab runs keepers, clients, servers and engines as real processes for tests that kill them. The test binary
 // plays every part itself, by its first argument. It is no part of the product.
 package lab

@@ -40,3 +40,23 @@ func idle(c Command, output string) string {
 	}
 	return ""
 }
+
+var (
+	exitInInit = regexp.MustCompile(`(?s)func init\(\)\s*\{.*?\n?\}`)
+	exitZero   = regexp.MustCompile(`\bos\.Exit\(0\)|\bsyscall\.Exit\(0\)|\bos\._exit\(0\)|\bsys\.exit\((0|None)?\)|\bprocess\.exit\(0?\)|\bpytest\.exit\(|\bexit\(EXIT_SUCCESS\)|\bstd::process::exit\(0\)|\bSystem\.exit\(0\)`)
+	exitHard   = regexp.MustCompile(`\bos\._exit\(0\)`)
+)
+
+// exitsGreen reports whether a file ends its program with success where tests would run: in a test, when the package
+// is loaded, or past all that a test runner could notice.
+func exitsGreen(p, body string) bool {
+	if exitHard.MatchString(body) || IsTest(p) && exitZero.MatchString(body) {
+		return true
+	}
+	for _, block := range exitInInit.FindAllString(body, -1) {
+		if exitZero.MatchString(block) {
+			return true
+		}
+	}
+	return false
+}

@@ -62,6 +62,26 @@ func FuzzPack(f *testing.F) {
 	})
 }
 
+func TestGreenByLeaving(t *testing.T) {
+	for body, want := range map[string]string{
+		"package m\n\nfunc init() {\n\tos.Exit(0)\n}\n":              delegate.Unproven,
+		"package m\n\nfunc main() {\n\tos.Exit(0)\n}\n":              delegate.Proven,
+		"import os\nos._exit(0)\n":                                   delegate.Unproven,
+		"package m\n\nfunc init() {\n}\n\nfunc x() { os.Exit(0) }\n": delegate.Proven,
+	} {
+		b := newBench(outcomes(red(""), green("")), block("a.txt", body))
+		if res := b.run(t, writeA); res.Status != want {
+			t.Errorf("%q: %s, want %s", body, res.Status, want)
+		}
+	}
+	b := newBench(outcomes(red(""), green("")), block("conftest.py", "import sys\nsys.exit(0)\n"))
+	task := writeA
+	task.OutputFiles = []delegate.OutputFile{{Path: "conftest.py"}}
+	if res := b.run(t, task); res.Status != delegate.Unproven || len(res.Warnings) == 0 {
+		t.Errorf("%+v", res)
+	}
+}
+
 func TestIsTest(t *testing.T) {
 	for path, want := range map[string]bool{"a_test.go": true, "x/test_a.py": true, "conftest.py": true, "a.spec.ts": true, "a.test.js": true, "tests/x.txt": true, "src/__tests__/a.js": true, "AddTests.java": true, "AddTest.java": true, "spec/a_spec.rb": true, "testdata/x": true,
 		"latest.go": false, "contest.py": false, "test.go/x.go": false, "attestation.go": false, "main.go": false} {

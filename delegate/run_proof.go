@@ -61,6 +61,7 @@ func write(ctx context.Context, d *delegation) step {
 		return d.rejected(ctx, err)
 	}
 	d.warn(answer.Warnings...)
+	d.files = answer.Files
 	if d.change, err = d.Tree.Begin(d.ID, d.outputs, d.Task.AllowPaths); err != nil {
 		return d.stop(ctx, err)
 	}
@@ -128,7 +129,23 @@ func (d *delegation) green(o *Outcome) step {
 		d.warn(why)
 		return d.keep(Unproven, why, "give a verify that runs tests of what was changed")
 	}
+	if why := d.leaves(); why != "" {
+		d.warn(why)
+		return d.keep(Unproven, why, "look at that line before you trust the verify")
+	}
 	return d.keep(Proven, "", "")
+}
+
+// leaves says which file of the answer ends the program with success before the tests could fail.
+func (d *delegation) leaves() string {
+	for _, f := range d.files {
+		for _, o := range d.outputs {
+			if o.Path == f.Path && exitsGreen(f.Path, f.Body) && !exitsGreen(o.Path, o.Body) {
+				return f.Path + " now ends the program with success by itself, so a green verify says nothing"
+			}
+		}
+	}
+	return ""
 }
 
 // keep makes the change final.

@@ -32,6 +32,7 @@ type delegation struct {
 	first   Prompt // of a fresh sample
 	prompt  Prompt
 	answer  Completion
+	files   []File   // of the answer, once the gate has let it pass
 	context []string // files shown as context
 	decode  time.Duration
 
@@ -61,6 +62,8 @@ func newDelegation(r *Runner, job Job, checked Checked) *delegation {
 // drive goes from step to step. Whatever the last one was, the tree is whole and unlocked afterwards.
 func (d *delegation) drive(ctx context.Context) {
 	d.begun = d.started
+	defer d.letGo(context.WithoutCancel(ctx))
+	defer d.putBack() // and that first, even where a step panics and somebody above goes on
 	for next := step(admit); next != nil; {
 		if ctx.Err() != nil {
 			d.stop(ctx, ctx.Err())
@@ -68,8 +71,6 @@ func (d *delegation) drive(ctx context.Context) {
 		}
 		next = next(ctx, d)
 	}
-	d.putBack()
-	d.letGo(context.WithoutCancel(ctx))
 }
 
 // admit checks what can be checked without the model: the outputs and the verify.

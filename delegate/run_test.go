@@ -314,3 +314,20 @@ func TestOvertaken(t *testing.T) {
 		t.Errorf("did %s", b.did())
 	}
 }
+
+// Somebody above may catch a panic and go on: the tree must be whole and free then too.
+func TestPanicLeavesTheTreeWhole(t *testing.T) {
+	b := newBench(outcomes(red("")), newA)
+	b.verify.during = func(n int) {
+		if n == 1 {
+			panic("a fault of ours")
+		}
+	}
+	func() {
+		defer func() { _ = recover() }()
+		b.run(t, writeA)
+	}()
+	if b.tree.files["a.txt"] != "old\n" || b.did() != "lock verify write verify undo unlock" {
+		t.Errorf("%v, did %s", b.tree.files, b.did())
+	}
+}

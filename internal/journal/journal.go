@@ -87,12 +87,7 @@ func Begin(layout paths.Layout, projectRoot, id string, root *treefile.Root) (*J
 	if err != nil {
 		return nil, err
 	}
-	if err := paths.Private(home); err != nil {
-		return nil, err
-	}
-	// A folder under its final name always has a lock that somebody held: else another process would take it for
-	// what a crash left.
-	staged, err := os.MkdirTemp(home, ".new-")
+	staged, err := stage(home)
 	if err != nil {
 		return nil, fmt.Errorf("opening a journal: %w", err)
 	}
@@ -102,6 +97,21 @@ func Begin(layout paths.Layout, projectRoot, id string, root *treefile.Root) (*J
 		return nil, fmt.Errorf("opening a journal: %w", err)
 	}
 	return j, nil
+}
+
+// stage makes a folder under a passing name. One under its final name always has a lock that somebody held: else
+// another process would take it for what a crash left.
+func stage(home string) (string, error) {
+	for attempt := 1; ; attempt++ {
+		if err := paths.Private(home); err != nil {
+			return "", err
+		}
+		staged, err := os.MkdirTemp(home, ".new-")
+		// The last journal of somebody else takes the folder with it.
+		if !errors.Is(err, fs.ErrNotExist) || attempt == 10 {
+			return staged, err
+		}
+	}
 }
 
 func (j *Journal) open(staged, home string) (err error) {

@@ -2,10 +2,12 @@ package journal
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -265,5 +267,56 @@ func TestOpeningIsSweptLater(t *testing.T) {
 	left, _ := os.ReadDir(home)
 	if len(left) != 1 || left[0].Name() != ".new-now" {
 		t.Errorf("left: %v", left)
+	}
+}
+
+// Changes begin and end while others look for what a crash left: nobody takes work under way for it.
+func TestManyAtOnce(t *testing.T) {
+	s := newScene(t)
+	stop := make(chan struct{})
+	var repairs, changes sync.WaitGroup
+	for range 2 {
+		repairs.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				if done, err := Repair(s.layout, s.dir); err != nil || done.Changes > 0 {
+					t.Errorf("%+v %v", done, err)
+					return
+				}
+			}
+		})
+	}
+	for i := range 4 {
+		changes.Go(func() {
+			name := fmt.Sprint("f", i)
+			for n := range 40 {
+				j, err := Begin(s.layout, s.dir, name, s.root)
+				if err == nil {
+					err = errors.Join(j.Keep(name), j.Put(name, fmt.Append(nil, n)))
+				}
+				if err == nil && n%2 == 0 {
+					err = j.Commit()
+				} else if err == nil {
+					_, err = j.Undo()
+				}
+				if err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	changes.Wait()
+	close(stop)
+	repairs.Wait()
+	for i := range 4 {
+		s.want(fmt.Sprint("f", i), "38")
+	}
+	if _, err := Repair(s.layout, s.dir); err != nil || len(s.journals()) > 0 {
+		t.Errorf("%v, left %v", err, s.journals())
 	}
 }

@@ -61,6 +61,7 @@ func commands() []func() []*cobra.Command {
 		installCommands,
 		setupCommand,
 		doctorCommand,
+		benchCommand,
 		hookCommand,
 		demoCommand,
 		tasksCommand,

@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 		select {}
 	case "moves": // by its memory alone, and then not any more
 		var held [][]byte
-		for range 40 {
+		for range 100 {
 			more := make([]byte, 2<<20)
 			for i := range more {
 				more[i] = 1
@@ -51,7 +51,7 @@ func TestMain(m *testing.M) {
 func begin(t *testing.T, role, log string, line func(string)) *Child {
 	t.Helper()
 	c, err := Start(Options{
-		Path: os.Args[0], Env: append(os.Environ(), "CHILD_TEST_ROLE="+role), Grace: 100 * time.Millisecond, Line: line,
+		Path: os.Args[0], Env: append(os.Environ(), "CHILD_TEST_ROLE="+role, "GORACE=atexit_sleep_ms=0"), Grace: 100 * time.Millisecond, Line: line,
 		Host: lifecycle.Host{Dir: t.TempDir(), LogPath: log, Nonce: proc.NewNonce()},
 	})
 	if err != nil {
@@ -125,13 +125,13 @@ func TestWatch(t *testing.T) {
 		least time.Duration
 	}{
 		"prints": {ErrExited, 0},
-		"hangs":  {ErrStalled, 300 * time.Millisecond},
-		"moves":  {ErrStalled, 800 * time.Millisecond},
+		"hangs":  {ErrStalled, time.Second},
+		"moves":  {ErrStalled, 2500 * time.Millisecond},
 	} {
 		began := time.Now()
 		child := begin(t, role, "", nil)
 		ticks := 0
-		ctx, end := child.Watch(t.Context(), 300*time.Millisecond, func(int64) { ticks++ })
+		ctx, end := child.Watch(t.Context(), time.Second, func(int64) { ticks++ })
 		select {
 		case <-ctx.Done():
 		case <-time.After(20 * time.Second):
@@ -148,7 +148,10 @@ func TestWatch(t *testing.T) {
 }
 
 func TestCauseOfABrokenConnection(t *testing.T) {
-	c := begin(t, "prints", "", nil)
+	talks := make(chan struct{})
+	var once sync.Once
+	c := begin(t, "prints", "", func(string) { once.Do(func() { close(talks) }) })
+	<-talks
 	ctx, end := c.Watch(t.Context(), time.Hour, nil)
 	defer end()
 	if err := c.Cause(ctx, fmt.Errorf("asking: %w", io.EOF)); !errors.Is(err, ErrExited) {

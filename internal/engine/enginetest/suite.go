@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
+
 	"localllm/delegate"
 	"localllm/internal/proc"
 	"localllm/lifecycle"
@@ -74,7 +76,11 @@ func Run(t *testing.T, a Adapter) {
 		{"counts and cache", countsAndCache},
 		{"cancel frees the slot", cancelFrees},
 	} {
-		t.Run(test.name, func(t *testing.T) { test.run(t, a) })
+		t.Run(test.name, func(t *testing.T) {
+			before := goleak.IgnoreCurrent()
+			t.Cleanup(func() { goleak.VerifyNone(t, before) }) // after all that the test itself cleans up
+			test.run(t, a)
+		})
 	}
 }
 

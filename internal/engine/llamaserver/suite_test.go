@@ -4,6 +4,7 @@ package llamaserver
 
 import (
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -16,7 +17,11 @@ import (
 
 func TestMain(m *testing.M) {
 	enginetest.Play()
-	os.Exit(harness.Run(m))
+	code := harness.Run(m)
+	if path, err := modelFile(); err == nil {
+		_ = os.RemoveAll(filepath.Dir(path))
+	}
+	os.Exit(code)
 }
 
 const shortWords = "Fine words."

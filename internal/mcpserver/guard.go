@@ -24,12 +24,14 @@ type guard struct {
 
 	mu     sync.Mutex
 	broken bool
-	calls  map[string]*call // in flight, by id
-	idle   chan struct{}    // closed when no call is in flight; nil while nobody waits
+	calls  map[string]*call // requests in flight, by id
+	idle   chan struct{}    // closed when none is in flight; nil while nobody waits
 }
 
+// call is a request; only a tools/call can be cancelled.
 type call struct {
 	key       string
+	tool      bool
 	cancelled bool
 	answered  bool
 	cancel    func()
@@ -107,9 +109,9 @@ func (g *guard) note(line []byte) bool {
 		return true
 	}
 	switch {
-	case m.Method == "tools/call" && m.ID != nil:
+	case m.Method != "" && m.ID != nil:
 		g.mu.Lock()
-		g.calls[key(m.ID)] = &call{key: key(m.ID)}
+		g.calls[key(m.ID)] = &call{key: key(m.ID), tool: m.Method == "tools/call"}
 		g.mu.Unlock()
 	case m.Method == "notifications/cancelled" && m.ID == nil:
 		g.cancel(m.Params)
@@ -126,7 +128,7 @@ func (g *guard) cancel(params json.RawMessage) {
 	}
 	g.mu.Lock()
 	var cancel func()
-	if c := g.calls[key(p.RequestID)]; c != nil && !c.cancelled {
+	if c := g.calls[key(p.RequestID)]; c != nil && c.tool && !c.cancelled {
 		c.cancelled = true
 		cancel = c.cancel
 	}
@@ -196,7 +198,7 @@ func (g *guard) write(line []byte) error {
 	return err
 }
 
-// drain waits until no call is in flight, but no longer than limit.
+// drain waits until no request is in flight, but no longer than limit.
 func (g *guard) drain(limit time.Duration) {
 	g.mu.Lock()
 	if len(g.calls) == 0 || g.broken {

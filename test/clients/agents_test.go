@@ -37,6 +37,7 @@ func TestClaudeCodeImplements(t *testing.T) {
 		}
 	}
 	w.quiet()
+	w.uninstall(install.ClaudeCode)
 }
 
 func TestClaudeCodeWithoutLLMNeverTouchesTheModel(t *testing.T) {
@@ -125,6 +126,7 @@ func TestOpenCodeDelegates(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.checkOpenSteps(api)
+	w.uninstall(install.OpenCode)
 }
 
 func TestCodexDelegates(t *testing.T) {
@@ -147,6 +149,7 @@ env_key = "SCRIPTED_KEY"
 		t.Fatal(err)
 	}
 	w.checkOpenSteps(api)
+	w.uninstall(install.Codex)
 }
 
 func openSteps() []map[string]any {

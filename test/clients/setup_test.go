@@ -18,9 +18,7 @@ import (
 	"testing"
 	"time"
 
-	"localllm/internal/install"
 	"localllm/internal/practice"
-	workflow "localllm/plugin"
 	"localllm/test/harness"
 )
 
@@ -125,14 +123,41 @@ func (w *world) mark() string {
 	return ""
 }
 
-// install is localllm's own installer for this user.
+// install is the one command that a user needs.
 func (w *world) install(name string) {
 	w.t.Helper()
-	changes, err := install.Install(install.Options{Clients: []string{name}, Binary: w.binary, Home: w.user, Project: w.project,
-		State: filepath.Join(w.home, "state"), Plugin: workflow.Files, Getenv: w.get})
-	if err != nil || len(changes) < 2 {
-		w.t.Fatalf("%+v, %v", changes, err)
+	if _, err := w.run(time.Minute, nil, w.binary, "install", "--client", name); err != nil {
+		w.t.Fatal(err)
 	}
+}
+
+// uninstall checks that the installation was seen to answer, and leaves nothing of it.
+func (w *world) uninstall(name string) {
+	w.t.Helper()
+	out, err := w.run(time.Minute, nil, w.binary, "install", "--status", "--json", "--client", name)
+	if err != nil || !strings.Contains(strings.Join(strings.Fields(out), ""), `"answers":true`) {
+		w.t.Errorf("%s: %s %v", name, out, err)
+	}
+	if _, err := w.run(time.Minute, nil, w.binary, "uninstall", "--client", name); err != nil {
+		w.t.Error(err)
+	}
+	for _, dir := range []string{".claude/settings.json", ".claude/CLAUDE.md", ".codex", ".config/opencode"} {
+		if out, err := exec.Command("grep", "-rlE", "local_llm|localllm", filepath.Join(w.user, dir)).Output(); err == nil && !onlyHistory(string(out)) {
+			w.t.Errorf("left in %s: %s", dir, out)
+		}
+	}
+}
+
+// onlyHistory reports whether what a client wrote itself, its logs and sessions, is all that names us.
+func onlyHistory(paths string) bool {
+	for path := range strings.Lines(paths) {
+		for _, ours := range []string{"config.toml", "opencode.json", "AGENTS.md", "CLAUDE.md", "settings.json", ".localllm-backup"} {
+			if strings.HasSuffix(strings.TrimSpace(path), ours) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // run runs a program in the project and returns its standard output.

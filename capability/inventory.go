@@ -42,8 +42,11 @@ type Model struct {
 	Shape     Shape
 	Source    Source // where the shape comes from
 	Row       *Row   // its row of the table, if it has one
-	Unfit     string // why it can't write text at all (an embedding model, a projector), else empty
-	Problem   string // why its header could not be read, else empty
+	// What a running engine holds of it now, in bytes: it would not need that room again.
+	LoadedGPU, LoadedHost int64
+
+	Unfit   string // why it can't write text at all (an embedding model, a projector), else empty
+	Problem string // why its header could not be read, else empty
 }
 
 // Source is where a figure comes from, in the order of trust.

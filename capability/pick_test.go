@@ -134,6 +134,33 @@ func TestWhatWasMeasuredWins(t *testing.T) {
 	}
 }
 
+// An engine that holds the model leaves little free memory, and the model needs none of it.
+func TestWhatIsLoadedAlreadyNeedsNoRoom(t *testing.T) {
+	full := card(24)
+	full.FreeBytes = Bytes(4 * gib)
+	loaded := model("loaded", 15*gib)
+	if d := pick(machine(8, full), Request{Model: "loaded"}, loaded); d.Choice.Verdict.Usable() {
+		t.Fatalf("15 GiB in 4: %s", d.Choice.Verdict)
+	}
+	loaded.LoadedGPU = 19 * gib
+	d := pick(machine(8, full), Request{Model: "loaded"}, loaded)
+	if d.Choice.Verdict != Fits || d.Choice.FreeBytes != 23*gib || !strings.Contains(strings.Join(d.Choice.Why, " "), "loaded already") {
+		t.Errorf("choice %+v", d.Choice)
+	}
+	loaded.LoadedGPU, loaded.LoadedHost = 0, 20*gib
+	if d := pick(Machine{Memory: Memory{TotalBytes: Bytes(32 * gib), AvailableBytes: Bytes(8 * gib)}}, Request{Model: "loaded"}, loaded); d.Choice.Verdict != Fits {
+		t.Errorf("on the processor: %s", d.Choice.Verdict)
+	}
+}
+
+func TestOnlyNvidiasDevicesAreNamed(t *testing.T) {
+	amd := card(24)
+	amd.Vendor = "amd"
+	if d := pick(machine(64, amd), Request{}); len(d.Choice.Devices) != 0 || d.Choice.Verdict != Fits {
+		t.Errorf("devices %v", d.Choice.Devices)
+	}
+}
+
 func TestNothingIsRefusedByAnEstimate(t *testing.T) {
 	huge := model("huge", 900*gib)
 	d := pick(machine(64, card(12)), Request{Model: "huge"}, huge)

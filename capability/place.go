@@ -146,10 +146,22 @@ func (p place) judge(need, waste int64) Verdict {
 	return No
 }
 
+// with is the place once the model's own memory is counted as free: what is loaded already needs no room of its own.
+func (p place) with(m Model) place {
+	if len(p.devices) > 0 {
+		p.free += m.LoadedGPU
+	} else {
+		p.free += m.LoadedGPU + m.LoadedHost
+	}
+	return p
+}
+
+// uuids are for CUDA_VISIBLE_DEVICES. ROCm reads that variable too and hides every device whose name it does not
+// know there, so only NVIDIA's are named.
 func (p place) uuids() []string {
 	ids := make([]string, 0, len(p.devices))
 	for _, d := range p.devices {
-		if d.UUID != "" {
+		if d.UUID != "" && d.Vendor == "nvidia" {
 			ids = append(ids, d.UUID)
 		}
 	}

@@ -42,6 +42,10 @@ func (p picker) settle(k *candidate) {
 func (p picker) weigh(k candidate, context int, kv string) candidate {
 	k.context, k.kvType = context, kv
 	for i, where := range p.places {
+		if i == len(p.places)-1 {
+			// Of several devices nobody says which one holds it; all together do.
+			where = where.with(k.model)
+		}
 		need := k.model.Shape.Estimate(p.setting(context, kv, len(where.devices)))
 		total, source := need.Total(), k.model.Source
 		if measured, ok := p.survey.History[p.key(k, context, kv)]; ok && measured > 0 {

@@ -61,6 +61,8 @@ func (p picker) why(k candidate) []string {
 	switch {
 	case k.model.Installed && k.source == Measured:
 		why = append(why, "it is installed, and this is what it took the last time on this machine")
+	case k.model.LoadedGPU+k.model.LoadedHost > 0:
+		why = append(why, fmt.Sprintf("it is loaded already: the %s that it holds count as free for it", GiB(k.model.LoadedGPU+k.model.LoadedHost)))
 	case k.model.Installed:
 		why = append(why, "it is installed")
 	default:

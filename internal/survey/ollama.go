@@ -29,6 +29,7 @@ const (
 type ollamaFound struct {
 	info   capability.EngineInfo
 	listed []api.ListModelResponse // nil where it does not run
+	loaded map[string]held
 	client *api.Client
 	local  bool // it runs on this machine
 }
@@ -90,6 +91,7 @@ func (s *Surveyor) ollama(ctx context.Context, c *cache) ollamaFound {
 			return found
 		}
 		found.listed = orEmpty(list.Models)
+		found.loaded = found.holding(asked)
 		return found
 	}
 	switch {
@@ -104,6 +106,23 @@ func (s *Surveyor) ollama(ctx context.Context, c *cache) ollamaFound {
 		found.info.Detail = "LOCALLLM_OLLAMA names " + path + ", which is no program"
 	}
 	return found
+}
+
+// held is what a loaded model takes.
+type held struct{ gpu, host int64 }
+
+// holding asks which models are loaded. A server that does not say is taken to hold none.
+func (f ollamaFound) holding(ctx context.Context) map[string]held {
+	list, err := f.client.ListRunning(ctx)
+	if err != nil {
+		return nil
+	}
+	out := map[string]held{}
+	for _, m := range list.Models {
+		gpu := max(0, min(m.SizeVRAM, m.Size))
+		out[m.Name] = held{gpu: gpu, host: max(0, m.Size-gpu)}
+	}
+	return out
 }
 
 // shapes asks Ollama itself about models whose files can't be read from here, within one time limit for all.

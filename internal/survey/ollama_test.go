@@ -53,6 +53,11 @@ func TestAModelOfOllama(t *testing.T) {
 		t.Errorf("by llama-server: %+v", other)
 	}
 
+	server.Ask("anything") // loads it
+	if again := run(t, s, Options{Model: "practice"}).Recommended; again == nil || !strings.Contains(strings.Join(again.Why, " "), "loaded already") {
+		t.Errorf("loaded: %+v", again)
+	}
+
 	// A store of another user can't be read: the server is asked.
 	env["OLLAMA_MODELS"] = t.TempDir()
 	asked := run(t, surroundings(t, env), Options{Model: "practice:latest", Context: c.Context}).Recommended

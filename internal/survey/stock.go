@@ -156,6 +156,9 @@ func (s *Surveyor) ollamaModels(ctx context.Context, c *cache, f ollamaFound, lo
 			shape.Weights = m.SizeBytes
 			models[i].Shape, models[i].Source = shape, capability.FromHeader
 		}
+		if f.local {
+			models[i].LoadedGPU, models[i].LoadedHost = f.loaded[m.Ref].gpu, f.loaded[m.Ref].host
+		}
 	}
 	return models
 }

@@ -182,13 +182,16 @@ func (s *Surveyor) FreeMemory(ctx context.Context) (capability.FreeMemory, error
 		return capability.FreeMemory{}, fmt.Errorf("asking for free memory: %w", err)
 	}
 	out := capability.FreeMemory{Devices: map[string]int64{}}
-	for _, g := range found.GPUs {
-		if g.FreeBytes != nil {
-			out.Devices[deviceKey(g)] = *g.FreeBytes
-		}
-	}
 	if machine.Memory.AvailableBytes != nil {
 		out.Host = *machine.Memory.AvailableBytes
+	}
+	for _, g := range found.GPUs {
+		switch {
+		case g.FreeBytes != nil:
+			out.Devices[deviceKey(g)] = *g.FreeBytes
+		case g.MemoryKind == capability.Unified:
+			out.Devices[deviceKey(g)] = out.Host // its memory is the machine's
+		}
 	}
 	if len(found.GPUs) == 0 && len(found.Notes) > 0 {
 		return out, fmt.Errorf("asking for free memory: %s", found.Notes[0])

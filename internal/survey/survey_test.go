@@ -271,6 +271,10 @@ func TestFreeMemoryByDevice(t *testing.T) {
 	if err != nil || len(f.Devices) != 2 || f.Devices["GPU-1"] != 5 || f.Devices["amd-1"] != 7 || f.Host <= 0 || f.Total() != 12 {
 		t.Errorf("%+v, %v", f, err)
 	}
+	s.Finder = cards{GPUs: []capability.GPU{{UUID: "GPU-gb10", MemoryKind: capability.Unified}}}
+	if f, err := s.FreeMemory(context.Background()); err != nil || f.Host <= 0 || f.Total("GPU-gb10") != f.Host {
+		t.Errorf("unified memory is the machine's: %+v, %v", f, err)
+	}
 	s.Finder = cards{Notes: []string{"the driver did not answer"}}
 	if _, err := s.FreeMemory(context.Background()); err == nil || !strings.Contains(err.Error(), "did not answer") {
 		t.Errorf("a driver that hangs is no proof of anything: %v", err)

@@ -9,6 +9,7 @@ import (
 	"github.com/BurntSushi/toml"
 
 	"localllm/capability"
+	"localllm/internal/engine/llamaserver"
 	"localllm/internal/engine/ollama"
 	"localllm/internal/hint"
 	"localllm/internal/proc"
@@ -67,15 +68,21 @@ func (a *App) tableRows() (capability.Catalog, error) {
 
 // pull downloads what was chosen, through the engine that will run it.
 func (a *App) pull(ctx context.Context, c *capability.Choice, report func(Progress)) error {
-	if c.Engine != lifecycle.Ollama {
-		return nil // llama-server downloads at its start, with progress
+	var engine interface {
+		Pull(ctx context.Context, model string, host lifecycle.Host) error
+	} = ollama.New(ollama.Options{})
+	if c.Engine == lifecycle.LlamaServer {
+		if _, reference := llamaserver.Repository(c.Model); !reference || c.Path != "" {
+			return nil // a file is there or not
+		}
+		engine = llamaserver.New(llamaserver.Options{})
 	}
 	dir, err := os.MkdirTemp("", "localllm-pull-*")
 	if err != nil {
 		return fmt.Errorf("pulling %s: %w", c.Model, err)
 	}
 	defer os.RemoveAll(dir)
-	return ollama.New(ollama.Options{}).Pull(ctx, c.Model, lifecycle.Host{
+	return engine.Pull(ctx, c.Model, lifecycle.Host{
 		Dir: dir, LogPath: dir + "/pull.log", Nonce: proc.NewNonce(), Env: os.Environ(), Report: report,
 		Record: func(int) error { return nil },
 	})

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"localllm/internal/engine/program"
+	"localllm/internal/gguf"
 	"localllm/internal/paths"
 	"localllm/lifecycle"
 )
@@ -61,11 +62,14 @@ func (e *Engine) resolve(spec lifecycle.Spec) (model, error) {
 		return m, err
 	}
 	if e.options.Header != nil {
+		// What we can't read of a header the engine may know all the same: an architecture of tomorrow is no error.
 		header, err := e.options.Header(path)
-		if err != nil {
+		if errors.Is(err, gguf.ErrNotGGUF) {
 			return m, badModel(path, err)
 		}
-		m.header = header
+		if err == nil {
+			m.header = header
+		}
 	}
 	return m, nil
 }

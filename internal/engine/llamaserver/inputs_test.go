@@ -4,11 +4,13 @@ package llamaserver
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"localllm/internal/gguf"
 	"localllm/internal/paths"
 	"localllm/internal/proc"
 	"localllm/lifecycle"
@@ -63,7 +65,7 @@ func TestBadInputs(t *testing.T) {
 		{name: "unknown name", change: func(s *lifecycle.Spec) { s.Path, s.Model = "", "qwen3:8b" }, want: lifecycle.NoSuchModel, says: "qwen3:8b"},
 		{name: "context over the limit", change: func(s *lifecycle.Spec) { s.Context = 65536 }, want: lifecycle.BadOption, says: "65536 tokens is over the model's limit of 32768"},
 		{name: "context over the limit, by the header", change: func(s *lifecycle.Spec) { s.Context = 1 << 30 }, options: Options{Header: header}, want: lifecycle.BadOption, says: "limit of 32768"},
-		{name: "header that can't be read", options: Options{Header: func(string) (Header, error) { return Header{}, errors.New("odd bytes") }}, want: lifecycle.BadModel, says: "odd bytes"},
+		{name: "no GGUF, by the header", options: Options{Header: func(string) (Header, error) { return Header{}, fmt.Errorf("odd bytes: %w", gguf.ErrNotGGUF) }}, want: lifecycle.BadModel, says: "odd bytes"},
 		{name: "unknown KV type", change: func(s *lifecycle.Spec) { s.KVType = "q9_9" }, want: lifecycle.BadOption, says: "q9_9"},
 		{name: "no engine", env: []string{"PATH=/nonexistent", "LOCALLLM_LLAMA_SERVER="}, want: lifecycle.NotInstalled, says: "not there"},
 		{name: "engine named that is not there", env: []string{"LOCALLLM_LLAMA_SERVER=/nonexistent/x"}, want: lifecycle.NotInstalled, says: "LOCALLLM_LLAMA_SERVER"},

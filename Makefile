@@ -11,7 +11,7 @@ ROUNDS  ?= 500
 FUZZTIME ?= 3m
 
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
-GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
+GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.8.0
 
 .PHONY: help build install demo test test-clients race check vet fmt lint vuln generate engines bench chaos fuzz cover clean
 
@@ -74,7 +74,7 @@ engines: ## llama-server and ollama for the tests, in .engines
 	@go run ./test/engines
 
 bench: build engines ## measure, and write docs/results.md
-	go run ./test/bench
+	go run ./test/bench -results docs/results.md
 
 chaos: engines ## kill everything at random: ROUNDS=500
 	LOCALLLM_CHAOS=$(ROUNDS) go test -count=1 -timeout 60m ./test/chaos/... ./internal/workspace/... ./internal/journal/...

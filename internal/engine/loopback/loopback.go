@@ -28,7 +28,7 @@ func Client() *http.Client {
 			Proxy:               nil,
 			DialContext:         dialer.DialContext,
 			MaxIdleConnsPerHost: 16,
-			IdleConnTimeout:     20 * time.Second,
+			IdleConnTimeout:     2 * time.Second, // llama-server hangs up on idle connections after 5 s
 			DisableCompression:  true,
 		},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -102,6 +102,9 @@ func Request(ctx context.Context, address, key string, body any) (*http.Request,
 	}
 	if body != nil {
 		req.Header.Set("Content-Type", "application/json")
+		// Not sent, but net/http then asks again where an idle connection turns out to be closed: every request of
+		// ours may be made twice.
+		req.Header["X-Idempotency-Key"] = nil
 	}
 	if key != "" {
 		req.Header.Set("Authorization", "Bearer "+key)

@@ -15,9 +15,6 @@ import (
 type reference struct {
 	Summary
 	groups   map[By]map[string]*refGroup
-	seconds  []float64
-	tried    int
-	first    int
 	paced    float64
 	paceTime float64
 	cells    [10]struct{ n, good, predicted float64 }

@@ -3,8 +3,8 @@ package practice_test
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -24,7 +24,11 @@ func onBoth(t *testing.T, test func(t *testing.T, kind harness.Kind)) {
 // source is ordinary Go, from the toolchain that runs the test.
 func source(t *testing.T, bytes int) string {
 	t.Helper()
-	files, _ := filepath.Glob(filepath.Join(runtime.GOROOT(), "src/net/http/*.go"))
+	root, err := exec.Command("go", "env", "GOROOT").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, _ := filepath.Glob(filepath.Join(strings.TrimSpace(string(root)), "src/net/http/*.go"))
 	var all strings.Builder
 	for _, file := range files {
 		text, err := os.ReadFile(file)

@@ -60,67 +60,58 @@ func setMember(text []byte, path []string, value json.RawMessage) ([]byte, error
 
 // removeMember takes path out of the JSON text with the comma and the white space that came with it.
 func removeMember(text []byte, path []string) ([]byte, error) {
+	last := len(path) - 1
+	v, err := lookup(text, path[:last])
+	if err != nil || v == nil {
+		return text, err
+	}
+	obj, ok := v.Value.(*hujson.Object)
+	if !ok {
+		return text, nil
+	}
+	i, err := member(obj, path[last])
+	if err != nil || i < 0 {
+		return text, err
+	}
+	return cutMember(text, v, obj, i), nil
+}
+
+// lookup is the value at path, nil if it is not there.
+func lookup(text []byte, path []string) (*hujson.Value, error) {
 	root, err := hujson.Parse(text)
 	if err != nil {
 		return nil, err
 	}
 	v := &root
-	for depth, name := range path {
+	for _, name := range path {
 		obj, ok := v.Value.(*hujson.Object)
 		if !ok {
-			return text, nil
+			return nil, nil
 		}
 		i, err := member(obj, name)
 		if err != nil || i < 0 {
-			return text, err
-		}
-		if depth == len(path)-1 {
-			return cutMember(text, v, obj, i), nil
+			return nil, err
 		}
 		v = &obj.Members[i].Value
 	}
-	return text, nil
+	return v, nil
 }
 
 // emptyObject reports whether path names an object with nothing in it, not even a comment.
 func emptyObject(text []byte, path ...string) bool {
-	root, err := hujson.Parse(text)
-	if err != nil {
+	v, err := lookup(text, path)
+	if err != nil || v == nil {
 		return false
-	}
-	v := &root
-	for _, name := range path {
-		obj, ok := v.Value.(*hujson.Object)
-		if !ok {
-			return false
-		}
-		i, err := member(obj, name)
-		if err != nil || i < 0 {
-			return false
-		}
-		v = &obj.Members[i].Value
 	}
 	obj, ok := v.Value.(*hujson.Object)
 	return ok && len(obj.Members) == 0 && len(bytes.TrimSpace(obj.AfterExtra)) == 0
 }
 
-// value is the JSON at path, nil if it is not there.
+// valueAt is the plain JSON at path, nil if it is not there.
 func valueAt(text []byte, path ...string) json.RawMessage {
-	root, err := hujson.Parse(text)
-	if err != nil {
+	v, err := lookup(text, path)
+	if err != nil || v == nil {
 		return nil
-	}
-	v := &root
-	for _, name := range path {
-		obj, ok := v.Value.(*hujson.Object)
-		if !ok {
-			return nil
-		}
-		i, err := member(obj, name)
-		if err != nil || i < 0 {
-			return nil
-		}
-		v = &obj.Members[i].Value
 	}
 	plain := v.Clone()
 	plain.Standardize()

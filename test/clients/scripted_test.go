@@ -22,7 +22,6 @@ type scripted struct {
 	mu      sync.Mutex
 	results []string // what the client sent back for each step
 	shown   string   // all that the first full request held: what the model got to see
-	tool    string
 }
 
 func newScripted(t *testing.T, steps ...map[string]any) *scripted {

@@ -191,10 +191,13 @@ func (f figures) weights(tensors []Tensor, layers int) int64 {
 	return all
 }
 
-// leftOut says whether the engine passes over a tensor: it does not load the predicting layers of this family.
+// unpredicting are the architectures whose predicting layers the engine does not load unless it is told to use them.
+var unpredicting = []string{"glm4moe", "qwen35", "qwen35moe"}
+
+// leftOut says whether the engine passes over a tensor.
 func (f figures) leftOut(name string, layers int) bool {
 	rest, ok := strings.CutPrefix(name, "blk.")
-	if f.arch != "glm4moe" || !ok {
+	if !ok || !slices.Contains(unpredicting, f.arch) {
 		return false
 	}
 	number, _, _ := strings.Cut(rest, ".")

@@ -11,7 +11,7 @@ import (
 )
 
 // cacheVersion changes with the rules that turn a header into a shape: what was worked out by older ones is forgotten.
-const cacheVersion = 2
+const cacheVersion = 3
 
 // cache remembers what headers and programs said, by path, size and time.
 type cache struct {

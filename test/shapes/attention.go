@@ -228,10 +228,7 @@ func glm4moe(c config) Model {
 			c.shared(b, i)
 		}
 		if i >= c.layers {
-			b.mat(blk(i, "nextn.eh_proj"), 2*c.width, c.width)
-			b.vec(blk(i, "nextn.enorm.weight"), c.width)
-			b.vec(blk(i, "nextn.hnorm.weight"), c.width)
-			b.vec(blk(i, "nextn.shared_head_norm.weight"), c.width)
+			c.predicting(b, i)
 		}
 	}
 	return *b.m

@@ -32,10 +32,10 @@ func deltaNet(c hybrid) Model {
 	}
 	b.set("full_attention_interval", 4)
 	c.ssmKeys(b)
-	for i := range c.layers {
+	for i := range c.layers + c.nextn {
 		b.vec(blk(i, "attn_norm.weight"), c.width)
 		b.vec(blk(i, "post_attention_norm.weight"), c.width)
-		if c.attentionAt(i) {
+		if c.attentionAt(i) || i >= c.layers {
 			b.mat(blk(i, "attn_q"), c.width, 2*c.heads*c.head)
 			b.mat(blk(i, "attn_k"), c.width, c.kvHeads*c.head)
 			c.down(b, i, "attn_v", c.width, c.kvHeads*c.head)
@@ -46,13 +46,24 @@ func deltaNet(c hybrid) Model {
 		}
 		if c.experts == 0 {
 			c.gated(b, i)
-			continue
+		} else {
+			c.mixture(b, i)
+			b.vec(blk(i, "ffn_gate_inp_shexp.weight"), c.width)
+			c.shared(b, i)
 		}
-		c.mixture(b, i)
-		b.vec(blk(i, "ffn_gate_inp_shexp.weight"), c.width)
-		c.shared(b, i)
+		if i >= c.layers {
+			c.predicting(b, i)
+		}
 	}
 	return *b.m
+}
+
+// predicting are the tensors of a layer that predicts the token after the next.
+func (c config) predicting(b builder, i int64) {
+	b.mat(blk(i, "nextn.eh_proj"), 2*c.width, c.width)
+	for _, name := range []string{"enorm", "hnorm", "shared_head_norm"} {
+		b.vec(blk(i, "nextn."+name+".weight"), c.width)
+	}
 }
 
 func (c hybrid) linear(b builder, i int64) {

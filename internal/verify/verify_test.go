@@ -99,7 +99,7 @@ func TestNothingIsLeft(t *testing.T) {
 	dir := t.TempDir()
 	line := `(setsid sh -c 'echo $$ > one; exec sleep 300' >/dev/null 2>&1 &) ; (trap "" TERM HUP; echo $$ > two; exec sleep 300) & sh -c 'echo $$ > three; exec sleep 300' & ` +
 		`while [ ! -s one ] || [ ! -s two ] || [ ! -s three ]; do sleep 0.01; done; `
-	for name, c := range map[string]delegate.Command{"ended": {Shell: line + "exit 0"}, "out of time": {Shell: line + "sleep 300", Timeout: time.Second}} {
+	for name, c := range map[string]delegate.Command{"ended": {Shell: line + "exit 0"}, "out of time": {Shell: line + "sleep 300", Timeout: 3 * time.Second}} {
 		started := time.Now()
 		o := run(t, Folder{Dir: dir}, c)
 		if took := time.Since(started); took > 20*time.Second || o.TimedOut != (c.Timeout > 0) {

@@ -47,7 +47,7 @@ func TestStatuses(t *testing.T) {
 			answers: []answer{says(files("run.sh", "#!/bin/sh\nexit 0\n"))}, status: delegate.Proven, tries: 1, changed: true},
 		{name: "hangs after the change", base: note, task: func(t *delegate.Task) {
 			t.Verify = sh("grep -q new note.txt && sleep 60; false")
-			t.VerifyTimeoutS, t.Attempts = 1, 1
+			t.VerifyTimeoutS, t.Attempts = 3, 1
 		}, answers: []answer{says(files("note.txt", "new\n"))}, status: delegate.Failed, tries: 1},
 		{name: "only lists tests", base: note, task: func(t *delegate.Task) { t.Verify = sh("grep -q new note.txt # pytest --collect-only") }, answers: []answer{says(files("note.txt", "new\n"))}, status: delegate.Unproven, tries: 1, changed: true},
 		{name: "green by a test that was changed", base: note, task: func(t *delegate.Task) {

@@ -5,10 +5,12 @@ package clients
 import (
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"localllm/internal/install"
+	"localllm/test/harness"
 )
 
 // TestClaudeCodeImplements is the whole way: the installed plugin, the command, the scripted main model, our server, the
@@ -66,6 +68,39 @@ func TestClaudeCodeLeavesNothingWhenItEndsInTheMiddle(t *testing.T) {
 	if got := api.got(t, 1); !strings.Contains(got, "cold") {
 		t.Errorf("enable gave %s", tail(got))
 	}
+	w.quiet()
+}
+
+// TestClaudeCodeGoesOnAfterTheServerWasKilled: the client starts a new server at its next call, and the engine, which
+// is not the server's child, is still there for it.
+func TestClaudeCodeGoesOnAfterTheServerWasKilled(t *testing.T) {
+	w := newWorld(t)
+	w.install(install.ClaudeCode)
+	steps := script(w, true)
+	steps[2] = map[string]any{"action": "status"}
+	api := newScripted(t, steps...)
+	killed := 0
+	api.between = map[int]func(){2: func() {
+		for _, p := range harness.Processes(w.mark()) {
+			if strings.HasSuffix(strings.TrimSpace(p.Command), "localllm mcp") {
+				if err := syscall.Kill(p.PID, syscall.SIGKILL); err == nil {
+					killed++
+				}
+			}
+		}
+	}}
+	env := []string{"ANTHROPIC_BASE_URL=" + api.URL, "ANTHROPIC_API_KEY=dummy"}
+	if _, err := w.run(3*time.Minute, env, client(t, "claude"), "-p", "/workflow:implement slug llm=true", "--output-format", "json"); err != nil {
+		t.Fatal(err)
+	}
+	if killed != 1 {
+		t.Errorf("%d servers were killed", killed)
+	}
+	// The call that finds the server gone may be lost; the next ones are not.
+	if got := api.got(t, 3); !strings.Contains(got, "proven") {
+		t.Errorf("delegate gave %s after %s", tail(got), tail(api.got(t, 2)))
+	}
+	w.proven()
 	w.quiet()
 }
 

@@ -19,6 +19,7 @@ type scripted struct {
 	*httptest.Server
 	steps []map[string]any
 
+	between map[int]func() // what happens before a step is asked for
 	mu      sync.Mutex
 	results []string // what the client sent back for each step
 	shown   string   // all that the first full request held: what the model got to see
@@ -91,6 +92,9 @@ func (s *scripted) next(q query, body string, results []string) (arguments, id s
 	}
 	if len(results) >= len(s.steps) {
 		return "", ""
+	}
+	if f := s.between[len(results)]; f != nil {
+		f()
 	}
 	raw, _ := json.Marshal(s.steps[len(results)])
 	return string(raw), fmt.Sprintf("call_%d", len(results))

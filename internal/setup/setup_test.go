@@ -28,6 +28,11 @@ import (
 	"localllm/lifecycle"
 )
 
+func TestMain(m *testing.M) {
+	program.Usual = nil
+	os.Exit(m.Run())
+}
+
 type entry struct {
 	name, text, link string
 	mode             int64

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"localllm/capability"
+	"localllm/internal/engine/program"
 	"localllm/internal/proc"
 )
 
@@ -30,6 +31,9 @@ func (s *Surveyor) program(variable, name string) string {
 			return named
 		}
 		return ""
+	}
+	if path := program.Recorded(filepath.Join(s.State, "engines", name)); path != "" {
+		return path // by localllm setup
 	}
 	if windows {
 		name += ".exe"

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"localllm/internal/engine/program"
 	"localllm/internal/gguf"
 	"localllm/internal/paths"
 	"localllm/internal/proc"
@@ -19,6 +20,9 @@ import (
 
 func TestBadInputs(t *testing.T) {
 	t.Setenv(paths.HomeVariable, t.TempDir())
+	usual := program.Usual
+	program.Usual = nil
+	defer func() { program.Usual = usual }()
 	real := harness.Engines(t).LlamaServer
 	good := modelPath(t)
 	dir := t.TempDir()

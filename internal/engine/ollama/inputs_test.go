@@ -14,6 +14,7 @@ import (
 
 	"github.com/ollama/ollama/api"
 
+	"localllm/internal/engine/program"
 	"localllm/internal/paths"
 	"localllm/internal/proc"
 	"localllm/lifecycle"
@@ -22,6 +23,9 @@ import (
 
 func TestBadInputs(t *testing.T) {
 	folder := store(t)
+	usual := program.Usual
+	program.Usual = nil
+	defer func() { program.Usual = usual }()
 	blob := filepath.Join(t.TempDir(), "a-file")
 	if err := os.WriteFile(blob, nil, 0o600); err != nil {
 		t.Fatal(err)

@@ -49,7 +49,7 @@ func Find(engine string, env []string) (string, Where, error) {
 	if path := installed(engine); path != "" {
 		return path, BySetup, nil
 	}
-	for _, dir := range filepath.SplitList(Lookup(env, "PATH")) {
+	for _, dir := range append(filepath.SplitList(Lookup(env, "PATH")), Usual...) {
 		// A relative entry would run whatever a project's own folder holds.
 		if !filepath.IsAbs(dir) {
 			continue
@@ -61,6 +61,10 @@ func Find(engine string, env []string) (string, Where, error) {
 	}
 	return "", "", fmt.Errorf("looking for %s: %w", engine, ErrNone)
 }
+
+// Usual are folders that installers put programs in and that are not on the PATH of a client which was started from
+// a desktop. Tests empty it.
+var Usual = []string{"/usr/local/bin", "/opt/homebrew/bin", "/usr/bin", "/Applications/Ollama.app/Contents/Resources"}
 
 func variable(engine string) string {
 	if engine == "ollama" {
@@ -126,6 +130,11 @@ func installed(engine string) string {
 	if err != nil {
 		return ""
 	}
+	return Recorded(folder)
+}
+
+// Recorded is the executable that setup has installed in folder, empty if there is none that can be run.
+func Recorded(folder string) string {
 	var record Installed
 	if atomicfile.ReadJSON(Record(folder), &record) != nil || runnable(record.Path) != nil {
 		return ""

@@ -12,6 +12,11 @@ import (
 	"localllm/internal/paths"
 )
 
+func TestMain(m *testing.M) {
+	Usual = nil
+	os.Exit(m.Run())
+}
+
 func binary(t *testing.T, dir, name string) string {
 	t.Helper()
 	if runtime.GOOS == "windows" {

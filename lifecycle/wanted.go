@@ -14,7 +14,7 @@ type Wanted struct {
 	Env        []string      `json:"env,omitempty"`
 	Force      bool          `json:"force,omitempty"` // may push out somebody's model on an adopted server
 	Persist    bool          `json:"persist,omitempty"`
-	PersistBy  string        `json:"persist_by,omitempty"` // the lease whose session asked for it
+	PersistBy  Process       `json:"persist_by,omitzero"`  // the client whose session asked for it
 	IdleLimit  time.Duration `json:"idle_limit,omitempty"` // of a persisted engine; 0: none
 	Stop       bool          `json:"stop,omitempty"`       // stop whatever the leases say
 	By         Process       `json:"by"`                   // who wrote it

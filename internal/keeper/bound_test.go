@@ -189,3 +189,61 @@ func TestRepairIsCheapWhereThereIsNothing(t *testing.T) {
 		t.Errorf("%v each", each)
 	}
 }
+
+func TestCommandLineBelowTheClient(t *testing.T) {
+	// The client's server holds the lease; a command in the client's own shell is the same session, and may let go.
+	l := lab.New(t, false)
+	a := l.Session()
+	a.Enable("m")
+	b, err := session.WhilePID(a.Client())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := l.Client().Enable(t.Context(), request(l, b, "m")); err != nil || len(got.Sessions) != 1 {
+		t.Errorf("one session counted twice: %+v, %v", got, err)
+	}
+	if got, err := l.Client().Disable(t.Context(), keeper.DisableRequest{Session: b}); err != nil || !got.Stopped {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	l.NothingLeft(soon)
+	// The server still has a lock, on a file that is gone. It has to take another.
+	if got := a.Enable("m"); got.Started != "cold" || got.Sessions != 1 {
+		t.Fatalf("%+v", got)
+	}
+	if got := a.Enable("m"); got.Started != "joined" {
+		t.Fatalf("%+v", got)
+	}
+	pid := l.Status().Server.PID
+	<-time.After(2 * lifecycle.Grace)
+	if s := l.Status(); s.State != lifecycle.Ready || s.Server.PID != pid {
+		t.Errorf("the engine went under its session: %+v", s)
+	}
+	a.CloseInput()
+	l.NothingLeft(soon)
+}
+
+func TestPersistIsTakenBackByWhoAskedForIt(t *testing.T) {
+	l := lab.New(t, false)
+	a, b := l.Session(), l.Session()
+	a.Must(lab.Order{Do: "enable", Spec: lab.Spec("m"), Persist: true})
+	b.Enable("m")
+	a.Must(lab.Order{Do: "disable"})
+	if r := b.Must(lab.Order{Do: "status"}); r.Status.Persist || r.Status.State != lifecycle.Ready {
+		t.Errorf("%+v", r.Status)
+	}
+	b.CloseInput()
+	l.NothingLeft(soon)
+	// And not by another: b lets go, what a persisted stays.
+	c, d := l.Session(), l.Session()
+	c.Must(lab.Order{Do: "enable", Spec: lab.Spec("m"), Persist: true})
+	d.Enable("m")
+	d.Must(lab.Order{Do: "disable"})
+	if r := c.Must(lab.Order{Do: "status"}); !r.Status.Persist {
+		t.Errorf("%+v", r.Status)
+	}
+	c.KillAll()
+	<-time.After(2 * lifecycle.Grace)
+	if len(l.Engines()) != 1 {
+		t.Error("a persisted engine went with its session")
+	}
+}

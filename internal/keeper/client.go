@@ -3,6 +3,7 @@ package keeper
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -89,7 +90,10 @@ func (c *Client) take(b session.Binding, seen []lifecycle.Observed) (l lifecycle
 	f := c.folder()
 	client := process(b.Client)
 	if h := c.mine(b); h != nil && b.Held {
-		return h.lease, false, nil
+		if slices.ContainsFunc(seen, func(o lifecycle.Observed) bool { return o.ID == h.lease.ID && !o.Ended }) {
+			return h.lease, false, nil
+		}
+		c.forget(h) // another process of the same session let go of it: a command line below the client
 	}
 	var previous []string
 	for _, o := range seen {
@@ -120,15 +124,17 @@ func (c *Client) take(b session.Binding, seen []lifecycle.Observed) (l lifecycle
 	return h.lease, true, nil
 }
 
+// forget ends a lock of this process. The caller holds c.mu.
+func (c *Client) forget(h *hold) {
+	h.end()
+	c.holds = slices.DeleteFunc(c.holds, func(other *hold) bool { return other == h })
+}
+
 // drop lets go of one lease that take made. The caller holds no lock.
 func (c *Client) drop(l lifecycle.Lease) {
 	c.mu.Lock()
-	for i, h := range c.holds {
-		if h.lease.ID == l.ID {
-			h.end()
-			c.holds = append(c.holds[:i], c.holds[i+1:]...)
-			break
-		}
+	if i := slices.IndexFunc(c.holds, func(h *hold) bool { return h.lease.ID == l.ID }); i >= 0 {
+		c.forget(c.holds[i])
 	}
 	c.mu.Unlock()
 	if l.Kind != lifecycle.Bound {

@@ -6,7 +6,6 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -25,7 +24,6 @@ type decoy struct {
 	identity proc.Identity
 	address  string
 	out      *bufio.Reader
-	in       io.Closer
 }
 
 func newDecoy(t *testing.T, env ...string) *decoy {

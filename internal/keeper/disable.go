@@ -117,17 +117,11 @@ func (c *Client) dropSession(b session.Binding, s lifecycle.Situation) (persistB
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if h := c.mine(b); h != nil {
-		h.end()
-		for i := range c.holds {
-			if c.holds[i] == h {
-				c.holds = append(c.holds[:i], c.holds[i+1:]...)
-				break
-			}
-		}
+		c.forget(h)
 	}
 	for _, o := range s.Leases {
 		if o.Belongs(process(b.Client), b.Session) {
-			persistBy = persistBy || o.ID == s.Wanted.PersistBy
+			persistBy = persistBy || o.Client.Is(s.Wanted.PersistBy)
 			f.remove(o.ID)
 		}
 	}

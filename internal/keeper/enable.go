@@ -3,6 +3,7 @@ package keeper
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"localllm/internal/session"
@@ -126,7 +127,7 @@ func (c *Client) want(r EnableRequest, v lifecycle.Verdict, s lifecycle.Situatio
 		}
 	}
 	if r.Persist {
-		w.Persist, w.PersistBy, w.IdleLimit = true, e.lease.ID, r.IdleLimit
+		w.Persist, w.PersistBy, w.IdleLimit = true, e.lease.Client, r.IdleLimit
 	}
 	if v.Move != lifecycle.Join || r.Persist {
 		if err := f.writeWanted(w); err != nil {
@@ -169,10 +170,13 @@ func (c *Client) enabled(status lifecycle.Status, e entry, v lifecycle.Verdict, 
 	return out
 }
 
+// live are the sessions that hold a lease, each once: a client's server and a command line below the same client are
+// one session.
 func live(seen []lifecycle.Observed) []lifecycle.Lease {
 	var leases []lifecycle.Lease
 	for _, o := range seen {
-		if o.Counts() {
+		again := slices.ContainsFunc(leases, func(l lifecycle.Lease) bool { return o.Kind != lifecycle.Task && l.Belongs(o.Client, "") })
+		if o.Counts() && !again {
 			leases = append(leases, o.Lease)
 		}
 	}

@@ -113,11 +113,11 @@ func startInside(t *testing.T, e *memoryEngine) *inside {
 	}
 	in := &inside{t: t, f: testFolder(t), engine: e, bound: b, ended: make(chan error, 1), loaded: make(chan lifecycle.Measured, 16)}
 	in.client = NewClient(ClientOptions{Layout: in.f.layout, Executable: "/nonexistent"})
-	h, err := in.f.createLease(lifecycle.Lease{Kind: lifecycle.Bound, Who: b.Who, Client: process(b.Client)})
+	_, err = in.f.createLease(lifecycle.Lease{Kind: lifecycle.Bound, Who: b.Who, Client: process(b.Client)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := in.f.writeWanted(lifecycle.Wanted{Generation: 1, Choices: []lifecycle.Spec{{Engine: lifecycle.LlamaServer, Model: "m", Context: 8, Slots: 1, Need: 7}}, PersistBy: h.lease.ID}); err != nil {
+	if err := in.f.writeWanted(lifecycle.Wanted{Generation: 1, Choices: []lifecycle.Spec{{Engine: lifecycle.LlamaServer, Model: "m", Context: 8, Slots: 1, Need: 7}}}); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"runtime"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -16,6 +17,10 @@ import (
 	"localllm/internal/proc"
 	"localllm/lifecycle"
 )
+
+// Manages reports whether engines can be started here and ended for certain. On Windows they can't yet: there a
+// running server is used.
+const Manages = runtime.GOOS != "windows"
 
 // Options describe one server process.
 type Options struct {

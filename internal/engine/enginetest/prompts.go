@@ -16,6 +16,8 @@ import (
 
 func kill(id proc.Identity) error { return proc.Signal(id, syscall.SIGKILL) }
 
+func freeze(id proc.Identity) error { return proc.Signal(id, syscall.SIGSTOP) }
+
 // filler is text of a file, about n bytes.
 func filler(n int) string {
 	return strings.Repeat("func add(a, b int) int { return a + b }\n", n/40+1)

@@ -272,6 +272,19 @@ func dies(t *testing.T, a Adapter) {
 	stop(t, server)
 }
 
+// frozen is an engine that SIGSTOP holds: TERM does not reach it.
+func frozen(t *testing.T, a Adapter) {
+	h := host(t, a)
+	server := begin(t, a, Settings{}, h)
+	for _, id := range proc.Marked(h.Nonce) {
+		if err := freeze(id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	stop(t, server)
+	nothingLeft(t, h)
+}
+
 func leavesFound(t *testing.T, a Adapter) {
 	check := a.Foreign(t)
 	h := host(t, a)

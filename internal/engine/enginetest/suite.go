@@ -72,6 +72,7 @@ func Run(t *testing.T, a Adapter) {
 		{"disk full for logs", logsFull},
 		{"record refused", recordRefused},
 		{"dies while ready", dies},
+		{"stopped while frozen", frozen},
 		{"found server left alone", leavesFound},
 		{"counts and cache", countsAndCache},
 		{"cancel frees the slot", cancelFrees},

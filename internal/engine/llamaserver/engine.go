@@ -68,6 +68,9 @@ const attempts = 3
 
 // Start implements lifecycle.Engine.
 func (e *Engine) Start(ctx context.Context, spec lifecycle.Spec, host lifecycle.Host) (lifecycle.Server, error) {
+	if !child.Manages {
+		return nil, unmanaged()
+	}
 	binary, err := e.find(host.Env)
 	if err != nil {
 		return nil, err
@@ -90,6 +93,14 @@ func (e *Engine) Start(ctx context.Context, spec lifecycle.Spec, host lifecycle.
 		if attempt == attempts {
 			return nil, &lifecycle.StartError{Cause: lifecycle.Crashed, Reason: fmt.Sprintf("llama-server found no port of its own: %v", err), Err: err}
 		}
+	}
+}
+
+// unmanaged says what is not built yet.
+func unmanaged() error {
+	return &lifecycle.StartError{
+		Cause: lifecycle.NotInstalled, Reason: "localllm starts no engine on this system yet: it uses an Ollama that is running",
+		Hints: []string{"start Ollama, and enable with the engine ollama"},
 	}
 }
 

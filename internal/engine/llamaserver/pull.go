@@ -18,6 +18,9 @@ import (
 // model. Ending ctx cancels it; what has arrived stays, and the next Pull goes on from there. How much is to come
 // is not known: llama-server tells it to terminals only.
 func (e *Engine) Pull(ctx context.Context, reference string, host lifecycle.Host) error {
+	if !child.Manages {
+		return unmanaged()
+	}
 	binary, err := e.find(host.Env)
 	if err != nil {
 		return err

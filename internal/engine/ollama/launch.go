@@ -65,6 +65,11 @@ func (e *Engine) launch(ctx context.Context, spec lifecycle.Spec, host lifecycle
 const forever = -1 * time.Second
 
 func (e *Engine) find(env []string) (string, error) {
+	if !child.Manages {
+		return "", &lifecycle.StartError{
+			Cause: lifecycle.NotInstalled, Reason: "no Ollama is running, and localllm starts none on this system yet", Hints: []string{"start Ollama"},
+		}
+	}
 	if e.options.Binary != "" {
 		return e.options.Binary, nil
 	}

@@ -47,6 +47,7 @@ type Error struct {
 	RetryAfter time.Duration // what the server asked for
 	Tries      int
 	cause      error
+	passing    bool // a fault of the connection, not of what was sent over it
 }
 
 func (e *Error) Error() string {
@@ -96,7 +97,7 @@ func (e *Error) Hints() []string {
 
 // again reports whether the same request may well succeed a moment later.
 func (e *Error) again() bool {
-	return e.Kind == Limited || e.Kind == Overloaded || e.Kind == Unreachable
+	return e.Kind == Limited || e.Kind == Overloaded || e.Kind == Unreachable || e.passing
 }
 
 // failure makes an error of what the HTTP client said.

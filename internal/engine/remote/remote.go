@@ -37,7 +37,7 @@ type Endpoint struct {
 	WholeAnswers bool
 
 	// Idle ends a stream without a whole event for so long, First one without its first; Total ends any request.
-	// Zero stands for the defaults.
+	// Zero stands for the defaults; First without a value is Idle where that has one.
 	Idle, First, Total time.Duration
 	// Backoff is the wait before the second try; it doubles from there. Zero stands for the default.
 	Backoff time.Duration
@@ -79,10 +79,7 @@ func Open(e Endpoint, auth func(http.Header, string)) (*Client, error) {
 		return nil, fmt.Errorf("profile %s: the key holds characters that no key has", e.Profile)
 	}
 	if e.First == 0 {
-		e.First = max(DefaultFirst, e.Idle)
-		if e.Idle > 0 {
-			e.First = e.Idle
-		}
+		e.First = or(e.Idle, DefaultFirst)
 	}
 	e.Idle, e.Total, e.Backoff = or(e.Idle, DefaultIdle), or(e.Total, DefaultTotal), or(e.Backoff, DefaultBackoff)
 	c := &Client{Endpoint: e, base: base, auth: auth}

@@ -118,7 +118,7 @@ func (c *Client) broke(err error) error {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
-	return &Error{Profile: c.Profile, Kind: Broken, Message: "the answer broke off: " + c.Scrub(reason(err)), cause: err}
+	return &Error{Profile: c.Profile, Kind: Broken, Message: "the answer broke off: " + c.Scrub(reason(err)), cause: err, passing: true}
 }
 
 // watchdog ends a request that makes no progress. Only whole events count: a server that dribbles bytes or comments

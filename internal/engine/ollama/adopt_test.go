@@ -300,3 +300,24 @@ func TestFortyRequestsWithoutAReload(t *testing.T) {
 	}
 	t.Logf("longest load_duration of 40 requests: %v", most)
 }
+
+// What a killed keeper leaves: nobody renews and nobody unloads. With the two minutes that users have it is the same.
+func TestAdoptedModelLeavesByItself(t *testing.T) {
+	s := found(t)
+	server, err := New(Options{KeepAlive: 3 * time.Second}).Start(t.Context(), spec, adoptHost(t, s))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for end := time.Now().Add(5 * time.Second); time.Now().Before(end); {
+		if err := server.Renew(t.Context()); err != nil {
+			t.Fatalf("renewed in time, and yet: %v", err)
+		}
+		harness.Until(t, "half a second", time.Minute, tick(500*time.Millisecond))
+	}
+	harness.Until(t, "our model is gone", 15*time.Second, func() bool { return len(loaded(t, s)) == 0 })
+}
+
+func tick(d time.Duration) func() bool {
+	end := time.Now().Add(d)
+	return func() bool { return time.Now().After(end) }
+}

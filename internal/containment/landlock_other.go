@@ -1,0 +1,15 @@
+//go:build !linux
+
+package containment
+
+import (
+	"context"
+	"errors"
+)
+
+func landlocked(context.Context, string) (Box, bool) { return Box{}, false }
+
+// Main is the hidden command, which only Linux has.
+func Main([]string) error {
+	return errors.New("containing a command: this system has no Landlock")
+}

@@ -114,7 +114,10 @@ func (s *server) explain(ctx context.Context, err error, m model) error {
 		return start
 	}
 	last := strip(lastLine(lines))
-	log := []string{"its output is in " + s.logPath}
+	var log []string
+	if s.logPath != "" {
+		log = append(log, "its output is in "+s.logPath)
+	}
 	if errors.Is(err, child.ErrStalled) {
 		return &lifecycle.StartError{Cause: lifecycle.TimedOut, Reason: fmt.Sprintf("llama-server stopped moving while it was %s", s.said.now()), Hints: log, Err: err}
 	}

@@ -16,13 +16,24 @@ import (
 
 const memoryHint = "a shorter context, a smaller KV type (q8_0) or a smaller model needs less"
 
-// causes turns Ollama's words into one sentence; the first that matches any line speaks.
-var causes = []struct {
+// sentence turns Ollama's words into one of ours.
+type sentence struct {
 	pattern *regexp.Regexp
 	cause   lifecycle.Cause
-	reason  string
+	reason  string // $1 is the pattern's first group
 	hint    string
-}{
+}
+
+// pulling are the causes of a pull. In a log such lines are about other things that Ollama looks up.
+var pulling = []sentence{
+	// server/pull: "pull model manifest: file does not exist"
+	{regexp.MustCompile(`pull model manifest: file does not exist|manifest unknown`), lifecycle.NoSuchModel, "there is no such model to pull", "check its name and tag"},
+	// net/http, handed on by pull
+	{regexp.MustCompile(`dial tcp|no such host|TLS handshake|i/o timeout|proxyconnect`), lifecycle.NoSuchModel, "the model can't be pulled: its registry can't be reached", "check the network and pull it again; what has arrived is kept"},
+}
+
+// causes is looked through from above; the first that matches any line speaks.
+var causes = []sentence{
 	// server/sched.go and llm/server.go: "model requires more system memory (%s) than is available (%s)"
 	{regexp.MustCompile(`model requires more (?:system )?memory \(([^)]+)\) than is available \(([^)]+)\)`), lifecycle.OutOfMemory, "the model needs $1 of memory and $2 are there", memoryHint},
 	// llm/status.go: outOfMemorySubstrings, from its runner
@@ -44,17 +55,15 @@ var causes = []struct {
 	{regexp.MustCompile(`(?i)llama-server.*not found`), lifecycle.NotInstalled, "this Ollama is incomplete: its runner is missing", "install it again"},
 	// server/sched.go: ErrMaxQueue
 	{regexp.MustCompile(`server busy|maximum pending requests`), lifecycle.Crashed, "Ollama has too many requests waiting", "try again in a moment"},
-	// server/pull: "pull model manifest: file does not exist"
-	{regexp.MustCompile(`pull model manifest: file does not exist|manifest unknown`), lifecycle.NoSuchModel, "there is no such model to pull", "check its name and tag"},
-	// net/http, handed on by pull
-	{regexp.MustCompile(`dial tcp|no such host|TLS handshake|i/o timeout|proxyconnect`), lifecycle.NoSuchModel, "the model can't be pulled: its registry can't be reached", "check the network and pull it again; what has arrived is kept"},
 	// ld.so and dyld, before main
 	{regexp.MustCompile(`error while loading shared libraries: ([^:]+)`), lifecycle.NotInstalled, "Ollama can't start: the library $1 is missing", "install it again"},
 }
 
 // Explain finds the sentence for Ollama's words. The second result is false where none fits.
-func Explain(lines []string) (*lifecycle.StartError, bool) {
-	for _, c := range causes {
+func Explain(lines []string) (*lifecycle.StartError, bool) { return explain(causes, lines) }
+
+func explain(table []sentence, lines []string) (*lifecycle.StartError, bool) {
+	for _, c := range table {
 		for _, line := range lines {
 			if m := c.pattern.FindStringSubmatchIndex(line); m != nil {
 				reason := string(c.pattern.ExpandString(nil, c.reason, line, m))
@@ -80,7 +89,7 @@ func (s *server) explain(ctx context.Context, err error, logPath string) error {
 		}
 	}
 	// What the API said first, then the log of a server of ours.
-	if start, ok := Explain([]string{err.Error()}); ok {
+	if start, ok := explain(append(pulling[:len(pulling):len(pulling)], causes...), []string{err.Error()}); ok {
 		return start
 	}
 	var hints []string
@@ -89,7 +98,7 @@ func (s *server) explain(ctx context.Context, err error, logPath string) error {
 		if start, ok := Explain(lines); ok {
 			return start
 		}
-		hints = []string{"its output is in " + logPath}
+		hints = lookInto(logPath)
 		if errors.Is(err, child.ErrStalled) {
 			return &lifecycle.StartError{Cause: lifecycle.TimedOut, Reason: "Ollama stopped moving while it was " + s.said.progress().Phase, Hints: hints, Err: err}
 		}
@@ -109,4 +118,11 @@ func (s *server) explain(ctx context.Context, err error, logPath string) error {
 		return &lifecycle.StartError{Cause: lifecycle.Crashed, Reason: fmt.Sprintf("Ollama could not load %s: %s", s.spec.Model, status.ErrorMessage), Hints: hints, Err: err}
 	}
 	return err
+}
+
+func lookInto(logPath string) []string {
+	if logPath == "" {
+		return nil
+	}
+	return []string{"its output is in " + logPath}
 }

@@ -140,12 +140,39 @@ func TestExplain(t *testing.T) {
 		`ollama: error while loading shared libraries: libcuda.so.1: cannot open shared object file: No such file`: lifecycle.NotInstalled,
 		`server busy, please try again.  maximum pending requests exceeded`:                                        lifecycle.Crashed,
 	} {
-		if got, ok := Explain([]string{"noise", line}); !ok || got.Cause != want || len(got.Hints) != 1 {
+		if got, ok := explain(append(pulling[:len(pulling):len(pulling)], causes...), []string{"noise", line}); !ok || got.Cause != want || len(got.Hints) != 1 {
 			t.Errorf("%q: %+v", line, got)
 		}
 	}
 	if got, ok := Explain([]string{"all is well"}); ok {
 		t.Errorf("%+v", got)
+	}
+}
+
+// A crash must not be blamed on what the log warns of by the way.
+func TestWhatTheLogBlames(t *testing.T) {
+	s := &said{}
+	for _, line := range []string{
+		`time=2026-11-21T01:12:39.408Z level=WARN source=model_show_cache.go:142 msg="cloud cache hydration failed" error="dial tcp: lookup x: no such host"`,
+		`time=2026-11-21T01:12:39.408Z level=WARN source=amd_linux.go:1 msg="no /dev/kfd: permission denied"`,
+		`time=2026-11-21T01:12:39.408Z level=INFO source=x.go:1 msg="nothing failed"`,
+	} {
+		s.line(line)
+	}
+	if got, ok := Explain(s.troubles()); ok {
+		t.Errorf("%+v", got)
+	}
+	for line, want := range map[string]lifecycle.Cause{
+		`llama_init_from_model: failed to initialize the context: failed to allocate buffer for kv cache`:                          lifecycle.OutOfMemory,
+		`time=2026-11-21T01:12:39.408Z level=ERROR source=sched.go:1 msg="error loading" error="cudaMalloc failed: out of memory"`: lifecycle.OutOfMemory,
+		`terminate called after throwing an instance of 'std::bad_alloc'`:                                                          lifecycle.OutOfMemory,
+		`Error: mkdir /models: permission denied`:                                                                                  lifecycle.NoDisk,
+	} {
+		s := &said{}
+		s.line(line)
+		if got, ok := Explain(s.troubles()); !ok || got.Cause != want {
+			t.Errorf("%q: %+v", line, got)
+		}
 	}
 }
 

@@ -191,7 +191,8 @@ type said struct {
 var (
 	listenLine = regexp.MustCompile(`Listening on 127\.0\.0\.1:\d+`)                // server/routes.go
 	takenLine  = regexp.MustCompile(`listen tcp \S+ bind: |address already in use`) // net.Listen, printed by cmd/cmd.go
-	troubled   = regexp.MustCompile(`(?i)level=(ERROR|WARN)|^Error: |\b(error|failed|unable|out of memory)\b`)
+	// Its own warnings are about what it could do without; its runner's lines have no level.
+	troubled = regexp.MustCompile(`level=ERROR|^Error: |^(?:[^t]|t[^i])(?i:.*\b(error|failed|unable|out of memory|cannot allocate|bad_alloc)\b)`)
 )
 
 func (s *said) line(text string) {

@@ -226,12 +226,12 @@ func (f Format) refusals(t *testing.T) {
 
 func (f Format) stalls(t *testing.T) {
 	for name, step := range map[string]Step{
-		"before the answer":        Silence,
-		"in the middle":            Then(t, "text.sse", 2, Silence),
-		"comments without end":     Dribble(": keep-alive\n\n", 10*time.Millisecond),
-		"bytes without an event":   Then(t, "text.sse", 2, Dribble("d", 10*time.Millisecond)),
-		"comments in the middle":   Then(t, "text.sse", 2, Dribble(": still here\n\n", 10*time.Millisecond)),
-		"half a header in comfort": Dribble(" ", 10*time.Millisecond),
+		"before the answer":      Silence,
+		"in the middle":          Then(t, "text.sse", 2, Silence),
+		"comments without end":   Dribble(": keep-alive\n\n", 10*time.Millisecond),
+		"bytes without an event": Then(t, "text.sse", 2, Dribble("d", 10*time.Millisecond)),
+		"comments in the middle": Then(t, "text.sse", 2, Dribble(": still here\n\n", 10*time.Millisecond)),
+		"spaces":                 Dribble(" ", 10*time.Millisecond),
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := Serve(t, step)

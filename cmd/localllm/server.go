@@ -25,7 +25,7 @@ func serverCommands() []*cobra.Command {
 				return err
 			}
 			defer theApp.Close()
-			conf := mcpserver.Config{Version: version, Actions: tool{theApp}}
+			conf := mcpserver.Config{Version: version, Actions: tool{theApp}, Leaving: theApp.Close}
 			if addr != "" {
 				return mcpserver.HTTP(cmd.Context(), conf, addr, func(url string) { fmt.Fprintf(os.Stderr, "serving %s\n", url) })
 			}

@@ -79,7 +79,7 @@ func (a *App) targetIfAny(ctx context.Context) *target {
 
 // advise measures the window and scores. A context that can't be read is an error: a delegation would be refused.
 func (a *App) advise(ctx context.Context, root string, t delegate.Task, to *target) (scoring.Advice, error) {
-	gathered, err := (&source{root: root}).Gather(ctx, t)
+	gathered, err := a.gather(ctx, root, t)
 	var refusal *delegate.Refusal
 	if errors.As(err, &refusal) {
 		return scoring.Advice{}, &request.Error{Action: "analyze", Field: "context_files", Reason: refusal.Reason}

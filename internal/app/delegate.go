@@ -124,7 +124,7 @@ func (a *App) newWork(ctx context.Context, root, dir string, t *delegate.Task, t
 	if err != nil {
 		return nil, err
 	}
-	src := &source{root: dir, readRoots: t.ReadRoots}
+	src := &counted{Source: tree}
 	state := a.promptState(bound, root, to.key)
 	w := &work{app: a, root: root, to: to, call: callOf(ctx), report: report}
 	w.runner = delegate.Runner{

@@ -40,7 +40,7 @@ func (a *App) Doctor(ctx context.Context) []Check {
 	} else {
 		checks = append(checks, checkGPU(r))
 		checks = append(checks, checkEngines(r)...)
-		checks = append(checks, checkModel(r))
+		checks = append(checks, checkModel(ctx, r))
 	}
 	return append(checks, a.checkEngine(ctx), a.checkLog(ctx))
 }
@@ -119,11 +119,14 @@ func checkEngines(r *capability.Report) []Check {
 	return checks
 }
 
-func checkModel(r *capability.Report) Check {
+func checkModel(ctx context.Context, r *capability.Report) Check {
 	if r.Recommended == nil {
 		return Check{"model", CheckBroken, strings.Join(r.Reasons, "; "), r.Hints}
 	}
 	c := Check{"model", CheckOK, strings.Join(r.Recommended.Why, "; "), nil}
+	if planned, ok := plannedBytes(ctx, *r.Recommended); ok {
+		c.Detail += fmt.Sprintf("; our estimate %s, llama.cpp's own dry run %s", capability.GiB(r.Recommended.NeedBytes), capability.GiB(planned))
+	}
 	if !r.CanEnable {
 		c.State, c.Mend = CheckWarning, r.Hints
 	}

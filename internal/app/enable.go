@@ -151,12 +151,14 @@ func (a *App) start(ctx context.Context, in *request.Enable, r keeper.EnableRequ
 			return nil, err
 		}
 	}
-	r.Choices = specs(append([]capability.Choice{*choice}, installedOnly(sv.Fallbacks)...), in)
+	choices := append([]capability.Choice{*choice}, installedOnly(sv.Fallbacks)...)
+	choices, asked := a.askDryRun(ctx, choices)
+	r.Choices = specs(choices, in)
 	got, err := a.client.Enable(ctx, r)
 	if err != nil {
 		return nil, err
 	}
-	got.Why = append(slices.Clone(choice.Why), got.Why...)
+	got.Why = append(append(slices.Clone(choices[0].Why), asked...), got.Why...)
 	return got, nil
 }
 

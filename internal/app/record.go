@@ -25,11 +25,11 @@ type entryLog struct {
 	log   *logfile.Log
 	bound session.Binding
 	to    *target
-	src   *source
+	src   *counted
 	ctx   context.Context
 }
 
-func (a *App) entryLog(ctx context.Context, root, dir string, bound session.Binding, to *target, src *source) delegate.Log {
+func (a *App) entryLog(ctx context.Context, root, dir string, bound session.Binding, to *target, src *counted) delegate.Log {
 	log, err := a.log(ctx, root)
 	if err != nil {
 		return nil

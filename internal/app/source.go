@@ -2,47 +2,49 @@ package app
 
 import (
 	"context"
-	"errors"
 	"strings"
 	"sync"
 
 	"localllm/delegate"
-	"localllm/internal/contextfiles"
+	"localllm/internal/workspace"
 )
 
-// source reads context files for one call, and remembers how much it read for each list of them.
-type source struct {
-	root      string
-	readRoots []string
-	read      sync.Map // list of patterns → bytes
+// counted is a source that remembers how much it read for each list of patterns: what a delegation keeps out of the
+// caller's context is counted from it.
+type counted struct {
+	delegate.Source
+	read sync.Map // list of patterns → bytes
 }
 
 // Gather implements delegate.Source.
-func (s *source) Gather(ctx context.Context, t delegate.Task) (delegate.Gathered, error) {
-	roots := append(append([]string{}, s.readRoots...), t.ReadRoots...)
-	set, err := contextfiles.Expand(ctx, contextfiles.Options{Root: s.root, ReadRoots: roots}, t.ContextFiles)
-	var refused *contextfiles.Refused
-	if errors.As(err, &refused) {
-		return delegate.Gathered{}, &delegate.Refusal{Reason: "context_files: " + refused.Error()}
-	}
+func (c *counted) Gather(ctx context.Context, t delegate.Task) (delegate.Gathered, error) {
+	g, err := c.Source.Gather(ctx, t)
 	if err != nil {
-		return delegate.Gathered{}, err
-	}
-	g := delegate.Gathered{Files: set.Files}
-	for _, skip := range set.Skipped {
-		g.Warnings = append(g.Warnings, "left out of the context: "+skip.Path+" ("+skip.Reason+")")
+		return g, err
 	}
 	bytes := int64(0)
-	for _, f := range set.Files {
+	for _, f := range g.Files {
 		bytes += int64(len(f.Body))
 	}
-	s.read.Store(strings.Join(t.ContextFiles, "\x00"), bytes)
+	c.read.Store(patterns(t), bytes)
 	return g, nil
 }
 
 // bytes is how much was read for a task's context.
-func (s *source) bytes(t delegate.Task) int64 {
-	n, _ := s.read.Load(strings.Join(t.ContextFiles, "\x00"))
+func (c *counted) bytes(t delegate.Task) int64 {
+	n, _ := c.read.Load(patterns(t))
 	bytes, _ := n.(int64)
 	return bytes
+}
+
+func patterns(t delegate.Task) string { return strings.Join(t.ContextFiles, "\x00") }
+
+// gather reads a task's context where nothing is going to be written.
+func (a *App) gather(ctx context.Context, root string, t delegate.Task) (delegate.Gathered, error) {
+	tree, err := workspace.Open(a.layout, root, root)
+	if err != nil {
+		return delegate.Gathered{}, err
+	}
+	defer tree.Close()
+	return tree.Gather(ctx, t)
 }

@@ -48,7 +48,7 @@ func (a *App) warm(ctx context.Context, files []string, report func(Progress)) (
 	defer slot.Release()
 	report(Progress{Phase: "warming"})
 	task := delegate.Task{Task: "Wait.", ContextFiles: files}
-	gathered, err := (&source{root: root}).Gather(ctx, task)
+	gathered, err := a.gather(ctx, root, task)
 	if err != nil {
 		return warmed{}, fmt.Errorf("warm_files: %w", err)
 	}

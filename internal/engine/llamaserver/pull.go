@@ -58,33 +58,39 @@ func (e *Engine) Pull(ctx context.Context, reference string, host lifecycle.Host
 	if err != nil {
 		return cannotRun(binary, err)
 	}
-	stop := func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*e.options.Grace)
-		defer cancel()
-		s.child.Stop(ctx)
+	return e.receive(ctx, s, m, blobs(host.Env, m.repo), arrived)
+}
+
+// receive waits until the download has arrived, or has come to nothing, and ends the child in any case.
+func (e *Engine) receive(ctx context.Context, s *server, m model, folder string, arrived <-chan struct{}) error {
+	began := time.Now()
+	report := func(done, total int64) {
+		s.said.report(lifecycle.Progress{Phase: "downloading", Done: done, Total: total, Unit: "bytes", Seconds: int(time.Since(began).Seconds())})
 	}
-	began, folder := time.Now(), blobs(host.Env, m.repo)
-	watched, end := s.child.Watch(ctx, e.options.Stall, func(int64) {
-		host.Report(lifecycle.Progress{Phase: "downloading", Done: weigh(folder), Unit: "bytes", Seconds: int(time.Since(began).Seconds())})
-	})
-	defer end()
+	watched, end := s.child.Watch(ctx, e.options.Stall, func(int64) { report(weigh(folder), 0) })
+	var failed error
 	select {
 	case <-arrived:
-		stop()
-		// It says that it loads also what it did not get.
-		if start, ok := Explain(s.said.words().errors); ok {
-			return start
-		}
-		done := weigh(folder)
-		if done == 0 {
-			return &lifecycle.StartError{Cause: lifecycle.NoSuchModel, Reason: fmt.Sprintf("there is no GGUF model %s to download", m.repo), Hints: []string{"check its name, as OWNER/NAME:QUANT"}}
-		}
-		host.Report(lifecycle.Progress{Phase: "downloading", Done: done, Total: done, Unit: "bytes", Seconds: int(time.Since(began).Seconds())})
-		return nil
 	case <-watched.Done():
-		stop()
-		return s.explain(ctx, fmt.Errorf("downloading %s: %w", reference, context.Cause(watched)), m)
+		failed = fmt.Errorf("downloading %s: %w", m.repo, context.Cause(watched))
 	}
+	end()
+	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*e.options.Grace)
+	defer cancel()
+	s.child.Stop(stop)
+	if failed != nil {
+		return s.explain(ctx, failed, m)
+	}
+	// It says that it loads also what it did not get.
+	if start, ok := Explain(s.said.words().errors); ok {
+		return start
+	}
+	done := weigh(folder)
+	if done == 0 {
+		return &lifecycle.StartError{Cause: lifecycle.NoSuchModel, Reason: fmt.Sprintf("there is no GGUF model %s to download", m.repo), Hints: []string{"check its name, as OWNER/NAME:QUANT"}}
+	}
+	report(done, done)
+	return nil
 }
 
 // blobs is where llama-server puts a repository's files.

@@ -11,9 +11,9 @@ import (
 )
 
 const (
-	glance       = 15 * time.Millisecond // between two looks at the status while a session waits for its engine
-	maxRespawns  = 3
-	lastSeenOnce = 10 * time.Second // progress is repeated this often, so that nobody thinks us dead
+	glance      = 15 * time.Millisecond // between two looks at the status while a session waits for its engine
+	maxRespawns = 3
+	sayAgain    = 5 * time.Second // progress is repeated this often, for clients give up on a call that is silent
 )
 
 // await waits until the wanted generation, or a later one that serves as well, is ready or has failed. A keeper that
@@ -40,11 +40,13 @@ func (c *Client) await(ctx context.Context, r EnableRequest, generation int) (li
 				return status, err
 			}
 		}
+		now := lifecycle.Progress{Phase: "waiting for the keeper"}
 		if status.Generation == generation && status.Progress.Phase != "" {
-			if status.Progress != shown || time.Since(shownAt) > lastSeenOnce {
-				shown, shownAt = status.Progress, time.Now()
-				r.Report(shown)
-			}
+			now = status.Progress
+		}
+		if now != shown || time.Since(shownAt) > sayAgain {
+			shown, shownAt = now, time.Now()
+			r.Report(now)
 		}
 		select {
 		case <-ctx.Done():

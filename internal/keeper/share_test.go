@@ -3,6 +3,7 @@
 package keeper_test
 
 import (
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -218,8 +219,8 @@ func TestSharedStart(t *testing.T) {
 		return err == nil && len(r.Leases) == 2, r
 	})
 	a.KillAll()
-	if got := b.Answer(); !got.OK || got.Started != "joined" {
-		t.Fatalf("%+v", got)
+	if got := b.Answer(); !got.OK || got.Started != "joined" || !slices.Contains(got.Progress, "loading") {
+		t.Fatalf("want to have joined, and to have heard of the load: %+v", got)
 	}
 	if len(l.Engines()) != 1 {
 		t.Errorf("engines: %v", l.Engines())

@@ -67,8 +67,14 @@ func (b *batch) run(ctx context.Context) {
 		return
 	case limits.PinnedSlots:
 		warm = max(warm, 0)
-		slots, release := b.slots(warm, workers, limits.Slots)
-		defer release()
+	}
+	slots, release := b.slots(warm, workers, limits.Slots)
+	defer release()
+	switch {
+	case len(slots) == 1:
+		b.work(ctx, warm, nil)
+		return
+	case limits.PinnedSlots:
 		if !b.share(ctx, slots) {
 			b.work(ctx, warm, nil)
 			return
@@ -76,7 +82,6 @@ func (b *batch) run(ctx context.Context) {
 		b.fan(ctx, slots)
 		return
 	}
-	slots := make([]int, workers)
 	for i := range slots {
 		slots[i] = -1
 	}

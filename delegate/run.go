@@ -173,7 +173,7 @@ type Runner struct {
 	Hide func(text string) (hidden string, reveal func(string) string)
 	// Redact takes secrets out of what is returned and logged.
 	Redact func(string) string
-	// MoreSlots lends a batch up to n of the endpoint's pinned slots that nobody uses now, beside its own; nil lends all.
+	// MoreSlots lends a batch up to n of the endpoint's slots that nobody uses now, beside its own; nil lends all.
 	MoreSlots func(n int) (slots []int, release func())
 	// Score is the advice for a task, recorded and never obeyed.
 	Score func(Task) float64

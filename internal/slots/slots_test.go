@@ -67,3 +67,19 @@ func TestEndpointsDoNotShare(t *testing.T) {
 	take(t, a, 0)
 	take(t, b, 0)
 }
+
+func TestMorePlacesAreThoseThatNobodyHolds(t *testing.T) {
+	p := pool(t, 4)
+	mine, theirs := take(t, p, 1), take(t, p, 3)
+	more := p.More(3)
+	if len(more) != 2 || more[0].Index != 0 || more[1].Index != 2 {
+		t.Fatalf("got %v beside %d and %d", more, mine.Index, theirs.Index)
+	}
+	if none := p.More(1); len(none) != 0 {
+		t.Errorf("got %v though all are held", none)
+	}
+	more[1].Release()
+	if again := p.More(2); len(again) != 1 || again[0].Index != 2 {
+		t.Errorf("got %v after a release", again)
+	}
+}

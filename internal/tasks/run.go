@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"sync"
 	"syscall"
 	"time"
@@ -47,13 +48,16 @@ func (s Store) Run(ctx context.Context, id string, work Work) error {
 		_ = atomicfile.WriteJSON(s.path(id, "progress.json"), last) // the outcome is what counts
 	}
 	report("starting")
+	if s.asked(id) {
+		return s.end(id, outcome{State: Cancelled, Exit: exitCancelled})
+	}
 	if !o.Deadline.IsZero() {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithDeadline(ctx, o.Deadline)
 		defer cancel()
 	}
 	result, exit, err := protect(ctx, o, report, work)
-	return s.finish(id, ctx, result, exit, err)
+	return s.finish(ctx, id, result, exit, err)
 }
 
 func protect(ctx context.Context, o Order, report func(string), work Work) (result any, exit int, err error) {
@@ -65,16 +69,20 @@ func protect(ctx context.Context, o Order, report func(string), work Work) (resu
 	return work(ctx, o, report)
 }
 
-func (s Store) finish(id string, ctx context.Context, result any, exit int, err error) error {
-	out := outcome{Version: formatVersion, State: Done, Exit: exit, Ended: time.Now()}
+func (s Store) finish(ctx context.Context, id string, result any, exit int, err error) error {
+	out := outcome{State: Done, Exit: exit}
 	switch {
 	case err != nil:
 		out.State, out.Error, out.Hints = Failed, err.Error(), hint.Of(err)
 	case exit != 0:
 		out.State = Failed
 	}
-	if errors.Is(ctx.Err(), context.Canceled) {
+	switch over := ctx.Err(); {
+	case out.State == Done: // it was quicker than whoever wanted to end it
+	case errors.Is(over, context.Canceled):
 		out.State = Cancelled
+	case errors.Is(over, context.DeadlineExceeded):
+		out.State = TimedOut
 	}
 	if result != nil {
 		raw, merr := json.Marshal(result)
@@ -83,7 +91,21 @@ func (s Store) finish(id string, ctx context.Context, result any, exit int, err 
 		}
 		out.Result = raw
 	}
+	return s.end(id, out)
+}
+
+func (s Store) end(id string, out outcome) error {
+	out.Version, out.Ended = formatVersion, time.Now()
 	return atomicfile.WriteJSON(s.path(id, "outcome.json"), out)
+}
+
+// exitCancelled is the exit code of a command that was interrupted.
+const exitCancelled = 130
+
+// asked reports whether somebody wants the task to end.
+func (s Store) asked(id string) bool {
+	_, err := os.Stat(s.path(id, "cancel"))
+	return err == nil
 }
 
 // Wait looks at task id until it has ended or ctx has; then it is as Get.
@@ -101,7 +123,7 @@ func (s Store) Wait(ctx context.Context, id string) (State, error) {
 	}
 }
 
-// Cancel asks a running task to end, and reports how far it was. Its runner puts everything back before it ends.
+// Cancel asks a task to end, and reports how far it was. Its runner puts everything back before it ends.
 func (s Store) Cancel(id string) (State, error) {
 	o, err := s.Order(id)
 	if err != nil {
@@ -111,15 +133,23 @@ func (s Store) Cancel(id string) (State, error) {
 	if st.Ended() {
 		return st, nil
 	}
+	// The runner looks for this file once it has said who it is, so one of us sees the other.
+	if err := atomicfile.Write(s.path(id, "cancel"), nil, 0o600); err != nil {
+		return st, fmt.Errorf("cancelling task %s: %w", id, err)
+	}
 	var now progress
 	if err := atomicfile.ReadJSON(s.path(id, "progress.json"), &now); err != nil {
 		// The lock keeps a runner that is just starting from ever beginning.
 		lock, lerr := filelock.Try(s.path(id, "lock"))
+		if errors.Is(lerr, filelock.ErrHeld) {
+			return st, nil
+		}
 		if lerr != nil {
-			return st, hint.New(fmt.Sprintf("task %s is just starting", id), "try again in a second")
+			return st, fmt.Errorf("cancelling task %s: %w", id, lerr)
 		}
 		defer lock.Release()
-		return s.state(o), atomicfile.WriteJSON(s.path(id, "outcome.json"), outcome{Version: formatVersion, State: Cancelled, Exit: 130, Ended: time.Now()})
+		err := s.end(id, outcome{State: Cancelled, Exit: exitCancelled})
+		return s.state(o), err
 	}
 	if err := proc.Signal(now.Runner, syscall.SIGTERM); err != nil && !errors.Is(err, proc.ErrNotThere) {
 		return st, fmt.Errorf("cancelling task %s: %w", id, err)

@@ -28,6 +28,7 @@ const (
 	Done      = "done"
 	Failed    = "failed"
 	Cancelled = "cancelled"
+	TimedOut  = "timed_out"
 )
 
 const (

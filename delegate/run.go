@@ -141,6 +141,7 @@ type WorkDone struct {
 	AgentSource    string
 	Containment    string
 	CostUSD        *float64
+	Warnings       []string
 	Unusable       string
 }
 

@@ -43,5 +43,6 @@ func (d *delegation) tally(w WorkDone) {
 		}
 		d.res.CostUSD = &sum
 	}
+	d.warn(w.Warnings...)
 	d.res.Text = bounded(d.clean(w.Text), maxText, "\n[…]")
 }

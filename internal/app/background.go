@@ -18,9 +18,9 @@ import (
 
 const (
 	defaultEnableTime = time.Hour // a download can take long
-	// unseen is how long a call waits for its own background task where its client can't see progress: clients end
-	// such calls after 60 s.
-	unseen = 45 * time.Second
+	// handover is how long a call waits for its runner to hold the engine: until then the engine's life hangs on the
+	// client that called.
+	handover = 5 * time.Second
 )
 
 // wantsBackground reports whether this call is to be carried out by a task runner: because it asks for it, or because
@@ -36,20 +36,24 @@ type passed struct {
 	Binding *session.Binding `json:"binding,omitempty"`
 }
 
-// inBackground has a runner of its own carry out an action. Where the caller did not ask for that, it waits for a
-// while: most tasks are over before any client loses patience.
-func (a *App) inBackground(ctx context.Context, action string, in any, title string, limit time.Duration) (any, error) {
+// inBackground has a runner of its own carry out an action. Where the caller did not ask for that, it waits: for the
+// end where somebody sees progress, else for as long as clients are patient.
+func (a *App) inBackground(ctx context.Context, action string, in any, title string, limit time.Duration, report func(Progress)) (any, error) {
 	id, err := a.beginTask(ctx, action, in, title, limit)
 	if err != nil {
 		return nil, err
 	}
-	wait := time.Duration(0)
-	if !askedForBackground(in) {
-		wait = unseen
+	st, err := a.follow(ctx, id, handover, func(st tasks.State) bool {
+		return st.Phase != "" && st.Phase != tasks.Starting && st.State != tasks.Queued
+	}, report)
+	if err == nil && !askedForBackground(in) {
+		wait := limit
+		if call := callOf(ctx); call.Held && !call.Patient {
+			// Clients end a call that shows nothing after 60 s.
+			wait = time.Duration(a.config.AnswerWithin)
+		}
+		st, err = a.follow(ctx, id, wait, func(tasks.State) bool { return false }, report)
 	}
-	waiting, cancel := context.WithTimeout(ctx, wait)
-	defer cancel()
-	st, err := a.tasks.Wait(waiting, id)
 	if err != nil {
 		return nil, err
 	}
@@ -58,6 +62,20 @@ func (a *App) inBackground(ctx context.Context, action string, in any, title str
 		return nil, ctx.Err()
 	}
 	return a.collected(st)
+}
+
+// follow looks at a task until it has ended, enough holds, ctx ends or the time is up.
+func (a *App) follow(ctx context.Context, id string, limit time.Duration, enough func(tasks.State) bool, report func(Progress)) (tasks.State, error) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	phase := ""
+	return a.tasks.Follow(ctx, id, func(st tasks.State) bool {
+		if st.Phase != phase && !st.Ended() {
+			phase = st.Phase
+			report(Progress{Phase: phase})
+		}
+		return enough(st)
+	})
 }
 
 func (a *App) beginTask(ctx context.Context, action string, in any, title string, limit time.Duration) (string, error) {
@@ -142,6 +160,7 @@ func (a *App) RunTask(ctx context.Context, id string, exitCode func(result any, 
 				defer hold.Release()
 			}
 		}
+		report("preparing")
 		// The engine's life follows the client, and not this runner, which ends with its task.
 		pass.Binding.Held = false
 		ctx = WithCall(ctx, &Call{Project: pass.Project, Binding: pass.Binding, Patient: true, InRunner: true})
@@ -173,6 +192,7 @@ type TaskStatus struct {
 
 // collected is a task's own result once it has one, with the task's id; before that, how far it is.
 func (a *App) collected(st tasks.State) (any, error) {
+	a.repairAfter(st)
 	if st.Result == nil {
 		if st.Ended() && st.Error != "" {
 			return nil, hint.Add(fmt.Errorf("task %s (%s): %s", st.ID, st.State, st.Error), st.Hints...)
@@ -193,6 +213,15 @@ func (a *App) collected(st tasks.State) (any, error) {
 	}
 }
 
+// repairAfter puts back what the runner of a task had written when it died.
+func (a *App) repairAfter(st tasks.State) {
+	if st.State == tasks.Failed && st.Result == nil && st.Project != "" {
+		if _, err := a.repairTree(st.Project); err != nil {
+			a.warn(err.Error())
+		}
+	}
+}
+
 func decodeResult[T any](st tasks.State, into *T, mark func(*T)) (any, error) {
 	if err := json.Unmarshal(st.Result, into); err != nil {
 		return nil, fmt.Errorf("reading the result of task %s: %w", st.ID, err)
@@ -209,16 +238,16 @@ func (a *App) CancelTask(ctx context.Context, id string, wait time.Duration) (ta
 	if _, err := a.tasks.Cancel(id); err != nil {
 		return tasks.State{}, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, wait)
-	defer cancel()
-	return a.tasks.Wait(ctx, id)
+	return a.TaskOf(ctx, id, wait)
 }
 
 // TaskOf is how far one background task is, after waiting for its end for at most wait.
 func (a *App) TaskOf(ctx context.Context, id string, wait time.Duration) (tasks.State, error) {
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
-	return a.tasks.Wait(ctx, id)
+	st, err := a.tasks.Wait(ctx, id)
+	a.repairAfter(st)
+	return st, err
 }
 
 func clip(s string, n int) string {

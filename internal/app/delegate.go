@@ -27,11 +27,15 @@ func (a *App) Delegate(ctx context.Context, t *delegate.Task, report func(Progre
 	if err != nil {
 		return nil, err
 	}
+	t, external, err := withExecutor(t)
+	if err != nil {
+		return nil, err
+	}
 	if _, err := a.repairTree(root); err != nil {
 		a.warn(err.Error())
 	}
-	if a.wantsBackground(ctx, t.Background) {
-		return a.inBackground(ctx, "delegate", t, first(t.Task, "a batch"), taskLimit(t))
+	if a.wantsBackground(ctx, t.Background || external) {
+		return a.inBackground(ctx, "delegate", t, first(t.Task, "a batch"), taskLimit(t), report)
 	}
 	report(Progress{Phase: "preparing"})
 	to, err := a.target(ctx, t, report)
@@ -88,11 +92,19 @@ func (a *App) tellRepaired(r journal.Repaired) {
 	}
 }
 
-// taskLimit is how long a background task may take: its own limit, and as much again for waiting.
+// taskLimit is how long a background task may take: its own limit, and as much again for waiting. A batch's tasks may
+// have to go one after the other.
 func taskLimit(t *delegate.Task) time.Duration {
-	seconds := max(t.TimeoutS, 1800)
-	for _, sub := range t.Tasks {
-		seconds += max(sub.TimeoutS, 1800)
+	all := t.Tasks
+	if len(all) == 0 {
+		all = []delegate.Task{*t}
+	}
+	seconds := 0
+	for _, one := range all {
+		if one.TimeoutS == 0 {
+			one.TimeoutS = 1800
+		}
+		seconds += one.TimeoutS
 	}
 	return 2 * time.Duration(seconds) * time.Second
 }
@@ -143,12 +155,30 @@ func (a *App) newWork(ctx context.Context, root, dir string, t *delegate.Task, t
 	if !to.limits.Loopback {
 		w.runner.Hide = redact.Hide
 	}
+	if err := a.addExecutor(w, dir, t); err != nil {
+		_ = tree.Close()
+		return nil, err
+	}
 	pool := slots.Open(a.layout, to.key, to.limits.Slots)
+	w.runner.MoreSlots = func(n int) ([]int, func()) { return lend(pool.More(n)) }
 	w.slot, err = pool.Take(ctx, state.preferred(), func() { report(Progress{Phase: "waiting for a free slot"}) })
 	if err != nil {
+		_ = tree.Close()
 		return nil, err
 	}
 	return w, nil
+}
+
+// lend names the places, and gives them back all at once.
+func lend(more []*slots.Slot) (indexes []int, release func()) {
+	for _, s := range more {
+		indexes = append(indexes, s.Index)
+	}
+	return indexes, func() {
+		for _, s := range more {
+			s.Release()
+		}
+	}
 }
 
 func (w *work) close() {
@@ -188,7 +218,7 @@ func inherit(batch, t delegate.Task) delegate.Task {
 		t.ContextFiles = batch.ContextFiles
 	}
 	t.Model, t.Tier, t.Profile = first(t.Model, batch.Model), first(t.Tier, batch.Tier), first(t.Profile, batch.Profile)
-	t.TaskType = first(t.TaskType, batch.TaskType)
+	t.TaskType, t.Executor = first(t.TaskType, batch.TaskType), first(t.Executor, batch.Executor)
 	return t
 }
 

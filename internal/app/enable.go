@@ -60,7 +60,7 @@ func (a *App) Enable(ctx context.Context, in *request.Enable, report func(Progre
 	if a.wantsBackground(ctx, in.Background) {
 		copied := *in
 		copied.Background = false
-		return a.inBackground(ctx, "enable", &copied, "enable "+in.Model, defaultEnableTime)
+		return a.inBackground(ctx, "enable", &copied, "enable "+in.Model, defaultEnableTime, report)
 	}
 	a.cleanPromptStates()
 	bound, err := a.binding(ctx)

@@ -31,6 +31,8 @@ type Config struct {
 	AllowShell bool     `toml:"allow_shell" help:"agent mode may run commands without being asked to"`
 	Profile    string   `toml:"profile" help:"where delegations go when nothing is said; empty: the managed engine"`
 
+	AnswerWithin Duration `toml:"answer_within" help:"a call that shows no progress to its client gets a task_id after this time"`
+
 	Tiers    map[string]Target  `toml:"tiers"`    // default, fast, deep
 	Profiles map[string]Profile `toml:"profiles"` // by name
 
@@ -99,7 +101,7 @@ func (d Duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d)
 
 // Load reads path over the defaults, and the environment over both. A missing file is no error.
 func Load(path string) (Config, error) {
-	c := Config{Models: "current", Path: path, Origins: map[string]string{}}
+	c := Config{Models: "current", AnswerWithin: Duration(45 * time.Second), Path: path, Origins: map[string]string{}}
 	for _, key := range scalarKeys() {
 		c.Origins[key] = "default"
 	}
@@ -215,6 +217,9 @@ func (c *Config) validate() error {
 	}
 	if c.KVType != "" && !slices.Contains([]string{"f16", "q8_0", "q4_0"}, c.KVType) {
 		wrong("kv_type", "%q is not a cache type; want f16, q8_0 or q4_0", c.KVType)
+	}
+	if c.AnswerWithin <= 0 {
+		wrong("answer_within", "want a length of time, like 45s")
 	}
 	if c.Context < 0 {
 		wrong("context", "%d tokens; want 0 or more", c.Context)

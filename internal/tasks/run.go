@@ -16,6 +16,9 @@ import (
 	"localllm/internal/proc"
 )
 
+// Starting is the phase of a runner that has not begun its work.
+const Starting = "starting"
+
 // Work carries out an order. exit is the command line's exit code for the result.
 type Work func(ctx context.Context, o Order, report func(phase string)) (result any, exit int, err error)
 
@@ -47,7 +50,7 @@ func (s Store) Run(ctx context.Context, id string, work Work) error {
 		last = progress{Version: formatVersion, Runner: self, Phase: phase, At: time.Now()}
 		_ = atomicfile.WriteJSON(s.path(id, "progress.json"), last) // the outcome is what counts
 	}
-	report("starting")
+	report(Starting)
 	if s.asked(id) {
 		return s.end(id, outcome{State: Cancelled, Exit: exitCancelled})
 	}
@@ -110,9 +113,14 @@ func (s Store) asked(id string) bool {
 
 // Wait looks at task id until it has ended or ctx has; then it is as Get.
 func (s Store) Wait(ctx context.Context, id string) (State, error) {
+	return s.Follow(ctx, id, func(State) bool { return false })
+}
+
+// Follow is Wait that shows every look to enough, and ends when that holds.
+func (s Store) Follow(ctx context.Context, id string, enough func(State) bool) (State, error) {
 	for {
 		st, err := s.Get(id)
-		if err != nil || st.Ended() {
+		if err != nil || enough(st) || st.Ended() {
 			return st, err
 		}
 		select {

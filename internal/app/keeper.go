@@ -3,12 +3,14 @@ package app
 import (
 	"context"
 	"fmt"
+	"os"
 	"time"
 
 	"localllm/capability"
 	"localllm/internal/engine/llamaserver"
 	"localllm/internal/engine/ollama"
 	"localllm/internal/gguf"
+	"localllm/internal/gpu"
 	"localllm/internal/keeper"
 	"localllm/internal/paths"
 	"localllm/internal/session"
@@ -29,6 +31,7 @@ func KeeperOptions() (keeper.Options, error) {
 			lifecycle.Ollama:      ollama.New(ollama.Options{Free: freeFor}),
 		},
 		FreeMemory: freeByDevice,
+		Holders:    holders,
 		OnLoaded:   func(s lifecycle.Spec, m lifecycle.Measured) { remember(layout, s, m) },
 	}, nil
 }
@@ -55,6 +58,25 @@ func freeByDevice(ctx context.Context) (map[string]uint64, error) {
 		m[uuid] = uint64(max(n, 0))
 	}
 	return m, nil
+}
+
+// holders names who holds GPU memory now, as far as the driver lets us see.
+func holders(ctx context.Context) []string {
+	var names []string
+	for _, g := range gpu.Default(os.Getenv("LOCALLLM_NVML")).Find(ctx).GPUs {
+		for _, p := range g.Processes {
+			name := p.Name
+			if name == "" {
+				name = "not visible"
+			}
+			size := "size not known"
+			if p.UsedBytes != nil {
+				size = capability.GiB(*p.UsedBytes)
+			}
+			names = append(names, fmt.Sprintf("%s (pid %d, %s on %s)", name, p.PID, size, g.Name))
+		}
+	}
+	return names
 }
 
 func freeFor(ctx context.Context, spec lifecycle.Spec) uint64 {

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"localllm/internal/app"
+	"localllm/internal/hint"
 	"localllm/internal/terminal"
 )
 
@@ -48,7 +49,40 @@ func newRoot() *cobra.Command {
 			c.GroupID = "setup"
 		}
 	}
+	strict(root)
 	return root
+}
+
+// strict makes a usage error of arguments that a command can't take. The library says so in an error of its own, and
+// says nothing at all where a group of commands is given a name that it does not have.
+func strict(cmd *cobra.Command) {
+	if !cmd.Runnable() {
+		cmd.Args, cmd.DisableFlagsInUseLine = noSuchCommand, true
+		cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	}
+	if check := cmd.Args; check != nil {
+		cmd.Args = func(cmd *cobra.Command, args []string) error {
+			if err := check(cmd, args); err != nil {
+				return &usageError{fmt.Errorf("%w (see «%s --help»)", err, cmd.CommandPath())}
+			}
+			return nil
+		}
+	}
+	for _, sub := range cmd.Commands() {
+		strict(sub)
+	}
+}
+
+func noSuchCommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	err := fmt.Errorf("unknown command %q for %q", args[0], cmd.CommandPath())
+	cmd.SuggestionsMinimumDistance = 2
+	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+		return hint.Add(err, fmt.Sprintf("did you mean «%s %s»?", cmd.CommandPath(), near[0]))
+	}
+	return err
 }
 
 // commands lists every command's constructor; each file of this package holds one or a few that belong together.
@@ -65,6 +99,8 @@ func commands() []func() []*cobra.Command {
 		hookCommand,
 		demoCommand,
 		tasksCommand,
+		profilesCommand,
+		agentsCommand,
 		ledgerCommand,
 		versionCommand,
 		docsCommand,

@@ -13,6 +13,7 @@ import (
 	"localllm/internal/session"
 	"localllm/internal/statsview"
 	"localllm/internal/terminal"
+	"localllm/stats"
 )
 
 // theActions are the seven commands that mirror the tool.
@@ -180,7 +181,14 @@ func ledgerCommand() []*cobra.Command {
 			if asJSON {
 				return printJSON(cmd.OutOrStdout(), records)
 			}
-			return statsview.Ledger(cmd.OutOrStdout(), records.Delegations, view())
+			all := make([]stats.Record, len(records.Delegations))
+			for i, r := range records.Delegations {
+				all[i] = r.Record
+			}
+			if err := statsview.Ledger(cmd.OutOrStdout(), all, view()); err != nil {
+				return err
+			}
+			return ledgerSums(cmd.OutOrStdout(), records)
 		},
 	}
 	request.Flags(cmd.Flags(), &in)
@@ -188,4 +196,18 @@ func ledgerCommand() []*cobra.Command {
 	cmd.Flags().IntVar(&last, "last", 50, "show at most this many, the newest; 0: all")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the result as JSON")
 	return []*cobra.Command{cmd}
+}
+
+// ledgerSums is the line below the list.
+func ledgerSums(w io.Writer, p *app.LedgerPage) error {
+	s := p.Sums
+	if len(p.Delegations) == 0 {
+		return nil
+	}
+	line := fmt.Sprintf("%d of %d: %d tokens read (%d cached), %d written, %.0f s", len(p.Delegations), p.Total, s.TokensPrompt, s.TokensCached, s.TokensGenerated, s.Seconds)
+	if s.Priced > 0 {
+		line += fmt.Sprintf(", $%.4f for %d of them at the configured prices", s.CostUSD, s.Priced)
+	}
+	_, err := fmt.Fprintln(w, line)
+	return err
 }

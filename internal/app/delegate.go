@@ -15,6 +15,7 @@ import (
 	"localllm/internal/redact"
 	"localllm/internal/slots"
 	"localllm/internal/syntax"
+	"localllm/internal/toolloop"
 	"localllm/internal/treelock"
 	"localllm/internal/verify"
 	"localllm/internal/workspace"
@@ -122,6 +123,7 @@ type work struct {
 	root   string
 	to     *target
 	runner delegate.Runner
+	loop   *toolloop.Loop // where a task is in mode agent
 	slot   *slots.Slot
 	call   Call
 	report func(Progress)
@@ -155,7 +157,11 @@ func (a *App) newWork(ctx context.Context, root, dir string, t *delegate.Task, t
 	if !to.limits.Loopback {
 		w.runner.Hide = redact.Hide
 	}
-	if err := a.addExecutor(w, dir, t); err != nil {
+	err = a.addToolLoop(w, dir, t, src)
+	if err == nil {
+		err = a.addExecutor(w, dir, t)
+	}
+	if err != nil {
 		_ = tree.Close()
 		return nil, err
 	}
@@ -183,6 +189,9 @@ func lend(more []*slots.Slot) (indexes []int, release func()) {
 
 func (w *work) close() {
 	w.slot.Release()
+	if w.loop != nil {
+		_ = w.loop.Close()
+	}
 	if c, ok := w.runner.Tree.(interface{ Close() error }); ok {
 		_ = c.Close()
 	}
@@ -193,6 +202,7 @@ func (w *work) single(ctx context.Context, t *delegate.Task) (any, error) {
 	if err != nil {
 		return nil, w.explain(ctx, err)
 	}
+	w.to.priced(&res)
 	return &res, nil
 }
 
@@ -205,6 +215,9 @@ func (w *work) batch(ctx context.Context, t *delegate.Task) (any, error) {
 	var engine *delegate.EngineError
 	if err != nil && !errors.As(err, &engine) {
 		return nil, w.explain(ctx, err)
+	}
+	for i := range res.Results {
+		w.to.priced(&res.Results[i])
 	}
 	return &res, nil
 }

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"localllm/internal/config"
 	"localllm/internal/logfile"
 	"localllm/internal/redact"
 	"localllm/internal/request"
@@ -51,10 +52,48 @@ func (a *App) log(ctx context.Context, project string) (*logfile.Log, error) {
 
 // LedgerPage is what ledger returns.
 type LedgerPage struct {
-	Delegations  []stats.Record `json:"delegations"`
-	Total        int            `json:"total"`
-	SkippedLines int            `json:"skipped_lines"`
-	Log          string         `json:"log"`
+	Delegations  []LedgerEntry `json:"delegations"`
+	Total        int           `json:"total"`
+	Sums         LedgerSums    `json:"sums"` // of those listed
+	SkippedLines int           `json:"skipped_lines"`
+	Log          string        `json:"log"`
+}
+
+// LedgerEntry is one delegation and what it cost at the prices that its profile names now.
+type LedgerEntry struct {
+	stats.Record
+	CostUSD *float64 `json:"cost_usd,omitempty"`
+}
+
+// LedgerSums are the counts of a page.
+type LedgerSums struct {
+	ByStatus        map[string]int `json:"by_status"`
+	TokensPrompt    int            `json:"tokens_prompt"`
+	TokensCached    int            `json:"tokens_cached"`
+	TokensGenerated int            `json:"tokens_generated"`
+	Seconds         float64        `json:"seconds"`
+	CostUSD         float64        `json:"cost_usd"`
+	Priced          int            `json:"priced"` // how many the cost is of
+}
+
+func (p *LedgerPage) add(r stats.Record, profiles map[string]config.Profile) {
+	e := LedgerEntry{Record: r}
+	s := &p.Sums
+	if status := r.Outcome(); status != "" {
+		s.ByStatus[status]++
+	}
+	s.TokensPrompt += r.TokensPrompt
+	s.TokensCached += r.TokensCached
+	s.TokensGenerated += r.TokensGenerated
+	s.Seconds += r.TimeSeconds
+	if profile, there := profiles[r.Profile]; there && r.Profile != "" {
+		if cost, known := profile.Cost(r.TokensPrompt, r.TokensCached, r.TokensGenerated); known {
+			e.CostUSD = &cost
+			s.CostUSD += cost
+			s.Priced++
+		}
+	}
+	p.Delegations = append(p.Delegations, e)
 }
 
 // Ledger is single delegations of one project, oldest first, the last ones where there are more than last.
@@ -76,9 +115,9 @@ func (a *App) Ledger(ctx context.Context, in *request.Stats, last int) (*LedgerP
 	if err != nil {
 		return nil, err
 	}
-	page := &LedgerPage{Delegations: p.Records, Total: p.Total, SkippedLines: p.Skipped, Log: log.Path()}
-	if page.Delegations == nil {
-		page.Delegations = []stats.Record{}
+	page := &LedgerPage{Delegations: []LedgerEntry{}, Total: p.Total, SkippedLines: p.Skipped, Log: log.Path(), Sums: LedgerSums{ByStatus: map[string]int{}}}
+	for _, r := range p.Records {
+		page.add(r, a.config.Profiles)
 	}
 	return page, nil
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"localllm/delegate"
+	"localllm/internal/config"
 	"localllm/internal/engine/llamaserver"
 	"localllm/internal/engine/ollama"
 	"localllm/internal/hint"
@@ -22,6 +23,7 @@ type target struct {
 	key      string // of the endpoint: sessions and slots are kept by it
 	limits   delegate.Limits
 	think    bool
+	profile  *config.Profile     // nil: the managed engine
 	endpoint *lifecycle.Endpoint // of the managed engine
 	release  func()
 }
@@ -31,7 +33,9 @@ func (a *App) target(ctx context.Context, t *delegate.Task, report func(Progress
 	profile, model, think := t.Profile, t.Model, false
 	if tier, ok := a.config.Tiers[t.Tier]; t.Tier != "" && ok {
 		think = tier.Think
-		profile, model = first(profile, tier.Profile), first(model, tier.Model)
+		if profile == "" || profile == tier.Profile { // a tier's model is its profile's, and no other's
+			profile, model = tier.Profile, first(model, tier.Model)
+		}
 	}
 	profile = first(profile, a.config.Profile)
 	if profile != "" {

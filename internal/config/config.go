@@ -22,14 +22,15 @@ import (
 
 // Config is the whole configuration.
 type Config struct {
-	AutoEnable bool     `toml:"auto_enable" help:"delegate enables an engine by itself"`
-	Models     string   `toml:"models" help:"model table to pick from: current or documented"`
-	ModelDirs  []string `toml:"model_dirs" help:"more folders with GGUF files"`
-	Context    int      `toml:"context" help:"tokens of context to enable with; 0: the largest useful one"`
-	KVType     string   `toml:"kv_type" help:"f16, q8_0 or q4_0; empty: what fits"`
-	IdleLimit  Duration `toml:"idle_limit" help:"a persisted engine ends after this time without use; 0: never"`
-	AllowShell bool     `toml:"allow_shell" help:"agent mode may run commands without being asked to"`
-	Profile    string   `toml:"profile" help:"where delegations go when nothing is said; empty: the managed engine"`
+	AutoEnable   bool     `toml:"auto_enable" help:"delegate enables an engine by itself"`
+	Models       string   `toml:"models" help:"model table to pick from: current or documented"`
+	ModelDirs    []string `toml:"model_dirs" help:"more folders with GGUF files"`
+	Context      int      `toml:"context" help:"tokens of context to enable with; 0: the largest useful one"`
+	KVType       string   `toml:"kv_type" help:"f16, q8_0 or q4_0; empty: what fits"`
+	IdleLimit    Duration `toml:"idle_limit" help:"a persisted engine ends after this time without use; 0: never"`
+	AllowShell   bool     `toml:"allow_shell" help:"agent mode may run commands without being asked to"`
+	AllowNetwork bool     `toml:"allow_network" help:"commands of agent mode may use the network"`
+	Profile      string   `toml:"profile" help:"where delegations go when nothing is said; empty: the managed engine"`
 
 	AnswerWithin Duration `toml:"answer_within" help:"a call that shows no progress to its client gets a task_id after this time"`
 
@@ -49,6 +50,8 @@ type Target struct {
 	Profile string `toml:"profile"`
 	Model   string `toml:"model"`
 	Think   bool   `toml:"think"`
+
+	text string // "profile/model", until it is known which profiles there are
 }
 
 // Profile is an endpoint that somebody else runs.
@@ -69,7 +72,11 @@ type Profile struct {
 	PriceCached float64 `toml:"price_cached" json:"price_cached,omitempty"`
 	PriceOutput float64 `toml:"price_output" json:"price_output,omitempty"`
 
-	IdleTimeout Duration `toml:"idle_timeout" json:"idle_timeout,omitempty"` // a stream that says nothing for so long has stalled
+	IdleTimeout Duration `toml:"idle_timeout" json:"idle_timeout,omitzero"` // a stream that says nothing for so long has stalled
+	Timeout     Duration `toml:"timeout" json:"timeout,omitzero"`           // one answer takes no longer
+
+	NoStream  bool           `toml:"no_stream" json:"no_stream,omitempty"`   // the server can't stream
+	ExtraBody map[string]any `toml:"extra_body" json:"extra_body,omitempty"` // merged into each request
 }
 
 // Kinds of profile.
@@ -101,10 +108,7 @@ func (d Duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d)
 
 // Load reads path over the defaults, and the environment over both. A missing file is no error.
 func Load(path string) (Config, error) {
-	c := Config{Models: "current", AnswerWithin: Duration(45 * time.Second), Path: path, Origins: map[string]string{}}
-	for _, key := range scalarKeys() {
-		c.Origins[key] = "default"
-	}
+	c := defaults(path)
 	data, err := os.ReadFile(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -115,10 +119,19 @@ func Load(path string) (Config, error) {
 			return c, hint.Add(fmt.Errorf("%s: %w", path, err), "mend that line, or move the file away: localllm runs without one")
 		}
 	}
+	c.resolveTiers()
 	if err := c.readEnvironment(os.LookupEnv); err != nil {
 		return c, err
 	}
 	return c, c.validate()
+}
+
+func defaults(path string) Config {
+	c := Config{Models: "current", AnswerWithin: Duration(45 * time.Second), Path: path, Origins: map[string]string{}}
+	for _, key := range scalarKeys() {
+		c.Origins[key] = "default"
+	}
+	return c
 }
 
 func (c *Config) parse(data []byte) error {
@@ -133,7 +146,8 @@ func (c *Config) parse(data []byte) error {
 	if unknown := meta.Undecoded(); len(unknown) > 0 {
 		names := make([]string, 0, len(unknown))
 		for _, k := range unknown {
-			if !strings.HasPrefix(k.String(), "model.") { // the model table checks its own rows
+			// The model table checks its own rows; what a server takes is not for us to know.
+			if !strings.HasPrefix(k.String(), "model.") && !strings.Contains(k.String(), ".extra_body.") {
 				names = append(names, k.String())
 			}
 		}
@@ -227,9 +241,12 @@ func (c *Config) validate() error {
 	if c.Profile != "" && !c.hasProfile(c.Profile) {
 		wrong("profile", "there is no profile %q", c.Profile)
 	}
-	for name := range c.Tiers {
+	for name, to := range c.Tiers {
 		if !slices.Contains(TierNames, name) {
 			problems = append(problems, fmt.Errorf("tiers.%s: want default, fast or deep", name))
+		}
+		if to.Profile != "" && !c.hasProfile(to.Profile) {
+			problems = append(problems, fmt.Errorf("tiers.%s: there is no profile %q", name, to.Profile))
 		}
 	}
 	for name, p := range c.Profiles {

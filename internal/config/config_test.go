@@ -72,10 +72,10 @@ func TestWrongConfigurationNamesItsKey(t *testing.T) {
 		"[tiers.huge]\nmodel = \"m\"":         "tiers.huge",
 		profile + "kind = \"grpc\"":           "profiles.p.kind",
 		profile + "api_key_env = \"sk-1234\"": "never the key itself",
-		profile + "[profiles.p.headers]\nAuthorization = \"Bearer x\"":           "is a secret",
-		"[profiles.p]\nbase_url = \"ftp://x\"":                                   "profiles.p.base_url",
-		"[profiles.p]\nbase_url = \"http://169.254.169.254/v1\"":                 "link-local",
-		"[profiles.p]\nbase_url = \"http://me:secret@example.com/v1\"":           "api_key_env instead",
+		profile + "[profiles.p.headers]\nAuthorization = \"Bearer x\"":            "is a secret",
+		"[profiles.p]\nbase_url = \"ftp://x\"":                                    "profiles.p.base_url",
+		"[profiles.p]\nbase_url = \"http://169.254.169.254/v1\"":                  "link-local",
+		"[profiles.p]\nbase_url = \"http://me:secret@example.com/v1\"":            "api_key_env instead",
 		"[profiles.p]\nbase_url = \"http://localhost:1\"\ntiers = {huge = \"m\"}": "profiles.p.tiers",
 	} {
 		_, err := Load(write(t, text))

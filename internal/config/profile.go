@@ -24,8 +24,19 @@ func (p Profile) problems(name string) []error {
 		wrong("api_key_env", "want the name of a variable, never the key itself")
 	}
 	for h := range p.Headers {
-		if slices.Contains([]string{"authorization", "x-api-key", "proxy-authorization", "cookie"}, strings.ToLower(h)) {
+		if secretHeader(h) {
 			wrong("headers", "%s is a secret: name its variable in api_key_env instead", h)
+		}
+	}
+	for _, price := range []float64{p.PriceInput, p.PriceCached, p.PriceOutput} {
+		if !(price >= 0) || price > 1e6 {
+			wrong("price_input, price_cached, price_output", "want US dollars per million tokens")
+			break
+		}
+	}
+	for _, field := range []string{"model", "messages", "stream", "tools", "system"} {
+		if _, has := p.ExtraBody[field]; has {
+			wrong("extra_body", "%s is not for the configuration to say", field)
 		}
 	}
 	if p.Slots < 0 || p.Context < 0 || p.MaxTokens < 0 {
@@ -39,6 +50,12 @@ func (p Profile) problems(name string) []error {
 	return found
 }
 
+func secretHeader(name string) bool {
+	name = strings.ToLower(name)
+	return slices.Contains([]string{"authorization", "x-api-key", "api-key", "proxy-authorization", "cookie"}, name) ||
+		strings.HasSuffix(name, "-token") || strings.HasSuffix(name, "-secret") || strings.HasSuffix(name, "-key")
+}
+
 func checkURL(base string) error {
 	u, err := url.Parse(base)
 	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
@@ -47,7 +64,7 @@ func checkURL(base string) error {
 	if u.User != nil {
 		return fmt.Errorf("it holds a name or password: name a variable in api_key_env instead")
 	}
-	if addr, err := netip.ParseAddr(u.Hostname()); err == nil && (addr.IsLinkLocalUnicast() || addr.IsUnspecified()) {
+	if addr, err := netip.ParseAddr(u.Hostname()); err == nil && (addr.Unmap().IsLinkLocalUnicast() || addr.IsUnspecified()) {
 		return fmt.Errorf("%s is link-local or no address: refused", addr)
 	}
 	return nil

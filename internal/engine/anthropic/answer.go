@@ -191,6 +191,7 @@ func (a *answer) grow(v event) {
 
 func (a *answer) completion() delegate.Completion {
 	out := a.out
+	out.Model = a.client.Scrub(out.Model)
 	var text strings.Builder
 	var thoughts []json.RawMessage
 	for _, p := range a.pieces {

@@ -277,6 +277,7 @@ func (a *answer) toolCall(c call) {
 
 func (a *answer) completion() delegate.Completion {
 	out := a.out
+	out.Model = a.client.Scrub(out.Model)
 	out.Text = a.client.Scrub(withoutThinking(a.text.String()))
 	for i, c := range a.calls {
 		if c.ID == "" {

@@ -58,7 +58,7 @@ func (c *Client) Models(ctx context.Context) ([]string, time.Duration, error) {
 	err := c.Get(ctx, "/models", &list)
 	names := make([]string, 0, len(list.Data))
 	for _, m := range list.Data {
-		names = append(names, m.ID)
+		names = append(names, c.Scrub(m.ID))
 	}
 	return names, time.Since(start), err
 }

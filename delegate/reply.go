@@ -94,6 +94,28 @@ func Parse(text string, outputs []Output) Reply {
 	return p.reply
 }
 
+// OneBlock is the body of the one code block in an answer, whatever its language or name. It reports false where there
+// is none, or more than one.
+func OneBlock(text string) (body string, ok bool) {
+	named := Parse(text, nil).Extra
+	if len(named) > 1 {
+		return "", false
+	}
+	outputs := []Output{{Path: strings.Join(named, "")}}
+	p := parser{text: Parse(text, nil).Text, outputs: outputs[:len(named)]}
+	if !p.findFences() {
+		return "", false
+	}
+	p.readBlocks()
+	for _, f := range p.reply.Files {
+		p.loose = append(p.loose, block{body: f.Body})
+	}
+	if len(p.loose) != 1 || len(p.diffs) > 0 || p.reply.Problem != nil {
+		return "", false
+	}
+	return p.loose[0].body, true
+}
+
 // parser is one pass over one reply; offsets are into text.
 type parser struct {
 	text    string

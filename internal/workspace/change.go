@@ -237,11 +237,12 @@ func lines(data []byte) int {
 	return n
 }
 
-// count counts the lines of a unified diff.
+// count counts the lines of a unified diff. Its head ends at the first @@: after that, a line that begins with --- is a
+// removed one of SQL or Lua.
 func count(d []byte) (added, removed int) {
-	for line := range bytes.Lines(d) {
+	_, hunks, _ := bytes.Cut(d, []byte("\n@@"))
+	for line := range bytes.Lines(hunks) {
 		switch {
-		case bytes.HasPrefix(line, []byte("+++ ")), bytes.HasPrefix(line, []byte("--- ")):
 		case line[0] == '+':
 			added++
 		case line[0] == '-':

@@ -50,7 +50,7 @@ type App struct {
 	warn    func(string)
 }
 
-// Open reads the configuration and repairs what a crash left behind. Nothing is started.
+// Open reads the configuration. Nothing is started or repaired.
 func Open(o Options) (*App, error) {
 	layout, err := paths.Find()
 	if err != nil {
@@ -119,11 +119,23 @@ func (c Call) project() (string, error) {
 	return dir, nil
 }
 
+// Folder is the folder that outputs are relative to: workdir, which is relative to the project itself, or the project.
+func (c Call) Folder(workdir string) (string, error) {
+	_, dir, err := folders(c, workdir)
+	return dir, err
+}
+
 // Do carries out one action. in is what request.Decode returned for it; report may be called from any goroutine
 // until Do returns.
 func (a *App) Do(ctx context.Context, action string, in any, report func(Progress)) (any, error) {
 	if report == nil {
 		report = func(Progress) {}
+	}
+	// Whoever comes next in a project repairs what a crash left there.
+	if project, err := callOf(ctx).project(); err == nil {
+		if _, err := a.repairTree(project); err != nil {
+			a.warn(err.Error())
+		}
 	}
 	out, err := a.do(ctx, action, in, report)
 	var start *lifecycle.StartError

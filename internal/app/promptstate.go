@@ -3,9 +3,7 @@ package app
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -79,13 +77,17 @@ func (s promptState) preferred() int {
 
 // cleanPromptStates removes what no session will ask for again.
 func (a *App) cleanPromptStates() {
-	dir := filepath.Join(a.layout.State, "sessions")
+	removeOlder(filepath.Join(a.layout.State, "sessions"), promptStateKeep)
+}
+
+// removeOlder removes the files of a folder that nobody has written for so long.
+func removeOlder(dir string, than time.Duration) {
 	entries, err := os.ReadDir(dir)
-	if errors.Is(err, fs.ErrNotExist) {
+	if err != nil {
 		return
 	}
 	for _, e := range entries {
-		if info, err := e.Info(); err == nil && time.Since(info.ModTime()) > promptStateKeep {
+		if info, err := e.Info(); err == nil && time.Since(info.ModTime()) > than {
 			_ = os.Remove(filepath.Join(dir, e.Name()))
 		}
 	}

@@ -87,12 +87,16 @@ func (l entryLog) record(e delegate.Entry) stats.Record {
 
 func ptr[T any](v T) *T { return &v }
 
-// saveText keeps a text that is too long to return.
+// textKeep is how long a text can be fetched that was too long to return: as long as a task's result.
+const textKeep = 7 * 24 * time.Hour
+
+// saveText keeps a text that is too long to return, and removes those that nobody has come for.
 func (a *App) saveText(id, text string) (string, error) {
 	dir := filepath.Join(a.layout.State, "texts")
 	if err := paths.Private(dir); err != nil {
 		return "", err
 	}
+	removeOlder(dir, textKeep)
 	path := filepath.Join(dir, id+".md")
 	return path, os.WriteFile(path, []byte(text), 0o600)
 }

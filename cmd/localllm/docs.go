@@ -82,7 +82,7 @@ func eachCommand(c *cobra.Command, visit func(*cobra.Command)) {
 		if sub.Hidden || sub.Name() == "help" || sub.Name() == "completion" {
 			continue
 		}
-		if sub.Runnable() {
+		if !sub.HasSubCommands() {
 			visit(sub)
 		}
 		eachCommand(sub, visit)

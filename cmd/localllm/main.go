@@ -45,7 +45,11 @@ func run(args []string) int {
 	if len(args) > 0 && args[0] == "keeper" {
 		return runKeeper(args[1:])
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ends := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) { // nohup has it ignored
+		ends = append(ends, syscall.SIGHUP) // a terminal that is closed: put back what was under way
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), ends...)
 	defer stop()
 	root := newRoot()
 	root.SetArgs(args)
@@ -84,6 +88,7 @@ func exitCode(err error) int {
 		busy    *lifecycle.BusyError
 		invalid *app.InvalidError
 		field   *delegate.FieldError
+		engine  *delegate.EngineError
 	)
 	switch {
 	case errors.As(err, &done):
@@ -96,7 +101,7 @@ func exitCode(err error) int {
 		return exitNotEnabled
 	case errors.As(err, &busy):
 		return exitBusy
-	case errors.As(err, &start):
+	case errors.As(err, &start), errors.As(err, &engine):
 		return exitEngine
 	case errors.Is(err, context.Canceled):
 		return exitInterrupt

@@ -64,7 +64,7 @@ func taskCommand(use, short string, args cobra.PositionalArgs, run func(*cobra.C
 			} else {
 				err = render(cmd.OutOrStdout(), out)
 			}
-			if st, ok := out.(tasks.State); ok && err == nil && st.State == tasks.Failed {
+			if st, ok := out.(tasks.State); ok && err == nil && st.Ended() && !accomplishedTask(cmd, st) {
 				return &notDone{st.State}
 			}
 			return err
@@ -72,6 +72,11 @@ func taskCommand(use, short string, args cobra.PositionalArgs, run func(*cobra.C
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the result as JSON")
 	return cmd
+}
+
+// A cancelled task is what «cancel» was called for; to all others it is one that was not accomplished.
+func accomplishedTask(cmd *cobra.Command, st tasks.State) bool {
+	return st.State == tasks.Done || st.State == tasks.Cancelled && cmd.Name() == "cancel"
 }
 
 func renderTasks(w io.Writer, all []tasks.State) error {

@@ -107,15 +107,23 @@ func (v *verb) text(cmd *cobra.Command, t delegate.Task) error {
 	if err != nil {
 		return v.fail(cmd, err)
 	}
-	content := res.Text
-	if res.TextFile != "" {
-		whole, err := os.ReadFile(res.TextFile)
-		if err != nil {
-			return v.fail(cmd, fmt.Errorf("reading the answer: %w", err))
-		}
-		content = string(whole)
+	content, err := wholeText(res)
+	if err != nil {
+		return v.fail(cmd, err)
 	}
 	return v.finish(cmd, res, content, "")
+}
+
+// wholeText is the answer, of which a result holds only the beginning where it is long.
+func wholeText(res *delegate.Result) (string, error) {
+	if res.TextFile == "" {
+		return res.Text, nil
+	}
+	whole, err := os.ReadFile(res.TextFile)
+	if err != nil {
+		return "", fmt.Errorf("reading the answer: %w", err)
+	}
+	return string(whole), nil
 }
 
 func (v *verb) run(cmd *cobra.Command, t delegate.Task) (*delegate.Result, error) {
@@ -154,6 +162,9 @@ func (v *verb) finish(cmd *cobra.Command, res *delegate.Result, content, target 
 	if !res.OK {
 		if !v.json {
 			fmt.Fprintf(os.Stderr, "localllm: error: %s: %s\n", res.Status, res.Reason)
+			if res.Hint != "" {
+				fmt.Fprintf(os.Stderr, "localllm: hint: %s\n", res.Hint)
+			}
 		}
 		return &notDone{res.Status}
 	}
@@ -222,10 +233,13 @@ func (w *writing) execute(cmd *cobra.Command) error {
 		if err != nil {
 			return w.fail(cmd, err)
 		}
-		content := res.Text
+		content, err := wholeText(res)
+		if err != nil {
+			return w.fail(cmd, err)
+		}
 		if !w.keepFences {
-			if reply := delegate.Parse(content, []delegate.Output{{Path: "stdout"}}); len(reply.Files) == 1 {
-				content = reply.Files[0].Body
+			if body, ok := delegate.OneBlock(content); ok {
+				content = body
 			}
 		}
 		return w.finish(cmd, res, content, "")
@@ -272,7 +286,11 @@ func (w *writing) task() (delegate.Task, error) {
 	case w.target == "":
 		return t, &usageError{errors.New("--target is missing: name the file to write, or use --stdout")}
 	}
-	if _, err := os.Lstat(filepath.Join(w.root, w.target)); err == nil && !w.force {
+	dir, err := app.Call{}.Folder(w.root)
+	if err != nil {
+		return t, err
+	}
+	if _, err := os.Lstat(filepath.Join(dir, w.target)); err == nil && !w.force {
 		return t, &usageError{fmt.Errorf("--target %s exists already: --force replaces it", w.target)}
 	}
 	t.OutputFiles = []delegate.OutputFile{{Path: filepath.ToSlash(w.target)}}

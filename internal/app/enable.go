@@ -227,12 +227,29 @@ func (a *App) finishEnable(ctx context.Context, in *request.Enable, got *keeper.
 		return out, nil
 	}
 	warmed, err := a.warm(ctx, in.WarmFiles, report)
+	if ctx.Err() != nil {
+		return nil, a.withdraw(ctx, got)
+	}
 	if err != nil {
 		out.Warnings = append(out.Warnings, "warming: "+err.Error())
 		return out, nil
 	}
 	out.WarmMS, out.WarmTokens = warmed.took.Milliseconds(), warmed.tokens
 	return out, nil
+}
+
+// withdraw lets go of what an enable that was ended while it warmed had started. What it only joined stays: the session
+// may have had it before.
+func (a *App) withdraw(ctx context.Context, got *keeper.Enabled) error {
+	err := fmt.Errorf("warming: %w", context.Cause(ctx))
+	if got.Started == keeper.StartedJoined {
+		return err
+	}
+	bound, berr := a.binding(ctx)
+	if berr == nil {
+		_, berr = a.client.Disable(context.WithoutCancel(ctx), keeper.DisableRequest{Session: bound})
+	}
+	return errors.Join(err, berr)
 }
 
 func orEmpty(s []string) []string {
@@ -245,14 +262,16 @@ func orEmpty(s []string) []string {
 // binding is whose session this call belongs to.
 func (a *App) binding(ctx context.Context) (session.Binding, error) {
 	call := callOf(ctx)
-	if call.Binding != nil {
-		return *call.Binding, nil
+	var b session.Binding
+	var err error
+	switch {
+	case call.Binding != nil:
+		b = *call.Binding
+	case call.Held:
+		b, err = session.ForServer(os.Getenv)
+	default:
+		b, err = session.ForCommand(os.Getenv)
 	}
-	find := session.ForCommand
-	if call.Held {
-		find = session.ForServer
-	}
-	b, err := find(os.Getenv)
 	if err != nil {
 		return b, err
 	}

@@ -1,14 +1,15 @@
 package e2e
 
 import (
-	"strings"
-	"syscall"
-	"testing"
-	"time"
-
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
 
 	"localllm/internal/practice"
 	"localllm/test/harness"
@@ -47,4 +48,52 @@ func TestHangUpPutsBack(t *testing.T) {
 	if got := read(); got != "old\n" {
 		t.Errorf("the file holds %q", got)
 	}
+}
+
+// An enable that is interrupted while it warms has started nothing.
+func TestInterruptWhileWarmingLeavesNothing(t *testing.T) {
+	home := harness.Home(t)
+	m := &machine{t: t, project: t.TempDir(), env: harness.Env(t, home)}
+	slow := harness.Model(t, practice.Script{{Say: "x"}}, practice.Options{Layers: 8, Width: 1024})
+	m.write(map[string]string{"long.txt": strings.Repeat("some words of text that go on\n", 2500)})
+	session := []string{"--while-pid", strconv.Itoa(os.Getpid())}
+	cmd := exec.Command(harness.Binary(t), append([]string{"enable", "--engine", "llama-server", "--model", slow, "--context", "32768", "--warm-files", "long.txt"}, session...)...)
+	cmd.Env, cmd.Dir = m.env, m.project
+	seen := &watched{}
+	cmd.Stderr = seen
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	harness.Until(t, "the engine reads what is to be warmed", 60*time.Second, func() bool { return seen.has("tokens") })
+	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+	if code := cmd.ProcessState.ExitCode(); code != 130 {
+		t.Errorf("exit code %d, want 130\n%s", code, seen)
+	}
+	if out := m.ok("status", "--json"); !strings.Contains(out, `"state": "off"`) {
+		t.Errorf("after the interrupt: %s", out)
+		m.ok(append([]string{"disable"}, session...)...)
+	}
+}
+
+// watched is an output that can be looked at while it grows.
+type watched struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (w *watched) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.text.Write(p)
+}
+
+func (w *watched) has(s string) bool { return strings.Contains(w.String(), s) }
+
+func (w *watched) String() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.text.String()
 }

@@ -46,6 +46,12 @@ func (h hiding) messages(messages []Message) ([]Message, []func(string) string) 
 			reveals = append(reveals, reveal)
 		}
 		m.Content = hidden
+		if len(m.Calls) > 0 { // what it wrote comes back to it with its own words for the secrets
+			m.Calls = append([]ToolCall(nil), m.Calls...)
+			for j := range m.Calls {
+				m.Calls[j].Arguments, _ = h.hide(m.Calls[j].Arguments)
+			}
+		}
 		out[i] = m
 	}
 	return out, reveals

@@ -1,6 +1,9 @@
 package delegate
 
-import "context"
+import (
+	"context"
+	"errors"
+)
 
 // work lets the tool loop write. It holds the tree from the baseline on, since it writes as it goes; its files stay in
 // place between rounds and are put back at the end unless they are proven.
@@ -15,7 +18,11 @@ func work(ctx context.Context, d *delegation) step {
 	d.say("working")
 	done, err := d.Worker.Work(ctx, WorkOrder{Task: d.Task, Change: d.change, Feedback: d.feedback, Slot: d.Slot, Progress: d.Progress})
 	d.tally(done)
-	if err != nil {
+	var refusal *Refusal
+	switch {
+	case errors.As(err, &refusal):
+		return d.stop(ctx, err)
+	case err != nil:
 		return d.engineFailed(ctx, err)
 	}
 	if done.Unusable != "" {

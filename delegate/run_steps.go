@@ -92,7 +92,7 @@ func admit(ctx context.Context, d *delegation) step {
 			return d.refuse("verify can't be started: "+err.Error(), "give a command that exists in the working folder's environment")
 		}
 	}
-	if d.Task.Mode == ModeAgent {
+	if d.Task.Mode == ModeAgent && !d.Task.DryRun { // a tool loop's plan is its first prompt's
 		return claim
 	}
 	return compose

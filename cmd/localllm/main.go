@@ -13,6 +13,7 @@ import (
 
 	"localllm/delegate"
 	"localllm/internal/app"
+	"localllm/internal/containment"
 	"localllm/internal/hint"
 	"localllm/internal/keeper"
 	"localllm/internal/request"
@@ -48,6 +49,9 @@ func run(args []string) int {
 	ends := []os.Signal{os.Interrupt, syscall.SIGTERM}
 	if !signal.Ignored(syscall.SIGHUP) { // nohup has it ignored
 		ends = append(ends, syscall.SIGHUP) // a terminal that is closed: put back what was under way
+	}
+	if exit, did := containment.Dispatch(args); did {
+		return exit
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), ends...)
 	defer stop()

@@ -27,6 +27,23 @@ type Policy struct {
 	Network bool     `json:"network,omitempty"`
 }
 
+// dispatches: this program carries out Verb.
+var dispatches bool
+
+// Dispatch carries out the hidden command, if args ask for it. A program that begins with this call can be the one
+// that restricts itself; another would do who knows what with these arguments, and is never started with them.
+func Dispatch(args []string) (exit int, did bool) {
+	dispatches = true
+	if len(args) == 0 || args[0] != Verb {
+		return 0, false
+	}
+	fmt.Fprintln(os.Stderr, "localllm: error:", become(args[1:]))
+	return cannot, true
+}
+
+// cannot is the exit code of a command that did not run, as others of this kind have it.
+const cannot = 125
+
 // Box is one way of containing.
 type Box struct {
 	Name string // bubblewrap, landlock or none

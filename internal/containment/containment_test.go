@@ -16,9 +16,8 @@ import (
 
 // The test binary is its own hidden command.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == Verb {
-		_, _ = os.Stderr.WriteString(Main(os.Args[2:]).Error() + "\n")
-		os.Exit(125)
+	if exit, did := Dispatch(os.Args[1:]); did {
+		os.Exit(exit)
 	}
 	os.Exit(m.Run())
 }
@@ -161,7 +160,7 @@ func TestNothingIsContainedSilently(t *testing.T) {
 		t.Error("no command at all")
 	}
 	for _, args := range [][]string{nil, {"{}"}, {"{}", "--"}, {"nonsense", "--", "true"}, {"{}", "--", "no-such-program"}} {
-		if err := Main(args); err == nil {
+		if err := become(args); err == nil {
 			t.Errorf("%q ran", args)
 		}
 	}

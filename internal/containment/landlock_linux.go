@@ -18,16 +18,16 @@ import (
 func landlocked(ctx context.Context, self string) (Box, bool) {
 	abi, err := kernel.LandlockGetABIVersion()
 	// Before ABI 3 a file could be emptied by truncating it, which is a write.
-	if err != nil || abi < 3 || self == "" {
+	if err != nil || abi < 3 || self == "" || !dispatches {
 		return Box{}, false
 	}
 	b := Box{Name: "landlock", program: self, abi: abi}
 	return b, b.works(ctx)
 }
 
-// Main is the hidden command: POLICY -- PROGRAM ARGUMENTS. It returns only if it could not become the program, which
+// become is the hidden command: POLICY -- PROGRAM ARGUMENTS. It returns only if it could not become the program, which
 // then has not run.
-func Main(args []string) error {
+func become(args []string) error {
 	if len(args) < 3 || args[1] != "--" {
 		return errors.New("containing a command: wrong arguments")
 	}

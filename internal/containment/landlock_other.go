@@ -9,7 +9,7 @@ import (
 
 func landlocked(context.Context, string) (Box, bool) { return Box{}, false }
 
-// Main is the hidden command, which only Linux has.
-func Main([]string) error {
+// become is the hidden command, which only Linux has.
+func become([]string) error {
 	return errors.New("containing a command: this system has no Landlock")
 }

@@ -22,6 +22,9 @@ var allowed = []string{
 	"SYSTEMROOT", "WINDIR", "SYSTEMDRIVE", "COMSPEC", "PATHEXT", "USERPROFILE", "APPDATA", "LOCALAPPDATA", "PROGRAMDATA", "PROGRAMFILES", "PROGRAMFILES(X86)", "PROGRAMW6432", "COMMONPROGRAMFILES", "NUMBER_OF_PROCESSORS", "PROCESSOR_ARCHITECTURE",
 }
 
+// Environment is what verify gets, for others that run what a model wrote.
+func (f Folder) Environment(scratch string) []string { return f.environment(scratch) }
+
 // environment is what verify gets. scratch becomes its folder for temporary files.
 func (f Folder) environment(scratch string) []string {
 	from := os.Environ

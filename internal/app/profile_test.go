@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -231,5 +233,39 @@ func TestProfilesOfRealEngines(t *testing.T) {
 				t.Errorf("%+v %v", h, err)
 			}
 		})
+	}
+}
+
+// The places of a profile are shared by all that use it: with one slot, two delegations never meet at its server.
+func TestSlotsOfAProfileAreShared(t *testing.T) {
+	var now, most atomic.Int32
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		n := now.Add(1)
+		defer now.Add(-1)
+		for {
+			if old := most.Load(); n <= old || most.CompareAndSwap(old, n) {
+				break
+			}
+		}
+		<-time.After(50 * time.Millisecond) // as long as an answer takes
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprint(w, `{"choices":[{"message":{"content":"yes"},"finish_reason":"stop"}]}`)
+	}))
+	defer s.Close()
+	for slots, want := range map[int]int32{1: 1, 2: 2} {
+		most.Store(0)
+		a, ctx, _ := withConfig(t, fmt.Sprintf("[profiles.p]\nkind = \"openai\"\nbase_url = %q\nmodel = \"m\"\nslots = %d\n", s.URL, slots))
+		var all sync.WaitGroup
+		for range 4 {
+			all.Go(func() {
+				if _, err := a.Delegate(ctx, &delegate.Task{Task: "Say it.", TaskType: "ask", Profile: "p"}, func(Progress) {}); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+		if got := most.Load(); got != want {
+			t.Errorf("%d slots: %d requests at once", slots, got)
+		}
 	}
 }

@@ -156,7 +156,7 @@ func (e *expansion) named(src source, rel string) error {
 	if e.seen[name] {
 		return nil
 	}
-	if secretName(rel) {
+	if src.secret(rel) {
 		return &Refused{name, "is a secret by its name and is not given to a model"}
 	}
 	body, reason, err := readText(src.root, rel, e.MaxFileBytes)

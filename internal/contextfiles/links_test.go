@@ -56,6 +56,24 @@ func TestPathsThatLeadElsewhere(t *testing.T) {
 	}
 }
 
+// A link by a harmless name used to show a file of secrets to the model.
+func TestALinkToASecretIsOne(t *testing.T) {
+	dir := tree(t, map[string]string{".env": "KEY=1", ".aws/credentials": "x", "cert/ca.pem": "public", "a.txt": "a"})
+	for link, to := range map[string]string{"notes.txt": ".env", "folder": ".aws"} {
+		if err := os.Symlink(to, filepath.Join(dir, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"notes.txt", "folder/credentials"} {
+		if set, err := Expand(t.Context(), Options{Root: dir}, []string{name}); err == nil || !strings.Contains(err.Error(), "secret") {
+			t.Errorf("%s: %v, %v", name, set, err)
+		}
+	}
+	if set, err := Expand(t.Context(), Options{Root: dir}, []string{"cert/ca.pem"}); err != nil || len(set.Files) != 1 {
+		t.Errorf("a public certificate: %v", err)
+	}
+}
+
 // git itself says which files a folder comes to.
 func TestIgnoreAsGitDoes(t *testing.T) {
 	files := map[string]string{

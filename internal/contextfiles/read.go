@@ -6,9 +6,11 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path"
+	"path/filepath"
 	"strings"
 	"unicode/utf8"
+
+	"localllm/internal/secretfile"
 )
 
 // readText is a file as text with LF line ends, or the reason why it is not one for a prompt.
@@ -87,26 +89,23 @@ func tooLarge(size, limit int64) string {
 	return fmt.Sprintf("is too large: %d KiB, at most %d", (size+1023)>>10, limit>>10)
 }
 
-// secretName tells files that hold nothing but secrets. Examples of them hold none.
+// secret looks at a path by its name and by where it leads: a link to .env is as secret as .env.
+func (s source) secret(rel string) bool {
+	if secretName(rel) {
+		return true
+	}
+	dir, derr := filepath.EvalSymlinks(s.dir)
+	full, err := filepath.EvalSymlinks(filepath.Join(s.dir, filepath.FromSlash(rel)))
+	if err != nil || derr != nil {
+		return false // what can't be resolved can't be read either
+	}
+	real, err := filepath.Rel(dir, full)
+	return err == nil && secretName(filepath.ToSlash(real))
+}
+
+// secretName tells files that hold nothing but secrets, the version control's own included.
 func secretName(rel string) bool {
-	base := strings.ToLower(path.Base(rel))
-	switch base {
-	case ".env", ".envrc", ".netrc", ".npmrc", ".pypirc", ".pgpass", ".git-credentials", ".htpasswd", "id_rsa", "id_dsa", "id_ecdsa", "id_ed25519":
-		return true
-	}
-	for _, end := range []string{".pem", ".key", ".p12", ".pfx", ".jks", ".keystore", ".kdbx", ".age-key"} {
-		if strings.HasSuffix(base, end) {
-			return true
-		}
-	}
-	if rest, ok := strings.CutPrefix(base, ".env."); ok {
-		switch rest {
-		case "example", "sample", "template", "dist", "defaults":
-			return false
-		}
-		return true
-	}
-	return strings.HasPrefix(rel, ".git/") || strings.Contains(rel, ".aws/credentials") || strings.Contains(rel, ".ssh/")
+	return secretfile.Name(rel) || strings.HasPrefix(rel, ".git/")
 }
 
 // privateKey finds a key's own header at the start of a line; code that only mentions one has it inside a string.

@@ -8,6 +8,7 @@ import (
 
 	"localllm/delegate"
 	"localllm/internal/contextfiles"
+	"localllm/internal/secretfile"
 )
 
 // Gather is delegate.Source's: the context files of a task, without those that are secrets. One that is named by
@@ -34,7 +35,7 @@ func (w *Workspace) Gather(ctx context.Context, t delegate.Task) (delegate.Gathe
 	}
 	var g delegate.Gathered
 	for _, f := range set.Files {
-		if !Secret(f.Path) && !SecretText([]byte(f.Body)) {
+		if !Secret(f.Path) && !secretfile.Text([]byte(f.Body)) {
 			g.Files = append(g.Files, f)
 			continue
 		}

@@ -17,6 +17,7 @@ import (
 
 	"localllm/delegate"
 	"localllm/internal/paths"
+	"localllm/internal/secretfile"
 	"localllm/internal/treefile"
 )
 
@@ -218,7 +219,7 @@ func (w *Workspace) current(declared, real string, allowed bool) (body []byte, e
 	if bytes.IndexByte(body[:min(len(body), 8000)], 0) >= 0 {
 		return nil, false, refuse(declared, "is a binary file", "name a text file")
 	}
-	if SecretText(body) && !allowed {
+	if secretfile.Text(body) && !allowed {
 		return nil, false, refuse(declared, "holds a private key", "write it yourself")
 	}
 	return body, true, nil

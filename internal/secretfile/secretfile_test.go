@@ -1,0 +1,31 @@
+package secretfile
+
+import "testing"
+
+func TestName(t *testing.T) {
+	for rel, want := range map[string]bool{
+		".env": true, "web/.env.production": true, "PROD.ENV": true, ".envrc": true, ".env.example": false, "environment.go": false,
+		"id_rsa": true, "id_rsa.pub": false, "tls/server.key": true, "keys.age-key": true, "tls/ca.pem": false, "tls/server.pem": true,
+		".aws/credentials": true, "home/.ssh/config": true, "credentials.json": true, "credentials.ts": false, "secrets.yml": true,
+		"infra/prod.tfvars": true, "main.go": false, "keyboard.go": false,
+	} {
+		if got := Name(rel); got != want {
+			t.Errorf("%s: %v, want %v", rel, got, want)
+		}
+	}
+}
+
+func TestText(t *testing.T) {
+	const begin = "-----BEGIN RSA " + "PRIVATE KEY-----"
+	for text, want := range map[string]bool{
+		begin + "\nMIIE\n":                       true,
+		"# a comment\n\n" + begin + "\nMIIE\n":   true,
+		"const key = \"" + begin + "\\n\"\n":     false,
+		"a file that says PRIVATE KEY somewhere": false,
+		"":                                       false,
+	} {
+		if got := Text([]byte(text)); got != want {
+			t.Errorf("%.40q: %v, want %v", text, got, want)
+		}
+	}
+}

@@ -80,6 +80,7 @@ type Call struct {
 	Patient  bool             // somebody sees progress: no need to turn long work into a background task
 	WantDiff bool             // fill Result.Diff
 	InRunner bool             // a background task's runner calls
+	Trial    bool             // a made-up task that measures a model: the score learns nothing from it
 }
 
 type callKey struct{}

@@ -34,10 +34,10 @@ type reply struct {
 }
 
 type usage struct {
-	Input     int `json:"input_tokens"`
-	Created   int `json:"cache_creation_input_tokens"`
-	Read      int `json:"cache_read_input_tokens"`
-	Generated int `json:"output_tokens"`
+	Input     *int `json:"input_tokens"`
+	Created   *int `json:"cache_creation_input_tokens"`
+	Read      *int `json:"cache_read_input_tokens"`
+	Generated *int `json:"output_tokens"`
 }
 
 // piece is a content block as it grows.
@@ -60,7 +60,7 @@ type answer struct {
 	say    func(delegate.Generating)
 	pieces []*piece
 	places map[int]*piece
-	usage  usage
+	counts struct{ input, created, read, generated int }
 	out    delegate.Completion
 	state  delegate.Generating
 	begun  bool
@@ -113,13 +113,18 @@ func (a *answer) start(r *reply) {
 	a.count(r.Usage)
 }
 
-// count takes figures as they come: the last word on each holds, and some servers leave out what was said before.
+// count takes figures as they come: the last word on each holds. Ollama begins with an estimate that knows of no
+// cache, and Anthropic leaves out at the end what it said at the beginning.
 func (a *answer) count(u *usage) {
 	if u == nil {
 		return
 	}
-	a.usage.Input, a.usage.Created = max(a.usage.Input, u.Input), max(a.usage.Created, u.Created)
-	a.usage.Read, a.usage.Generated = max(a.usage.Read, u.Read), max(a.usage.Generated, u.Generated)
+	c := &a.counts
+	for to, said := range map[*int]*int{&c.input: u.Input, &c.created: u.Created, &c.read: u.Read, &c.generated: u.Generated} {
+		if said != nil {
+			*to = max(*said, 0)
+		}
+	}
 }
 
 // Event implements remote.Reply.
@@ -210,8 +215,8 @@ func (a *answer) completion() delegate.Completion {
 	if len(thoughts) > 0 {
 		out.Thinking, _ = json.Marshal(thoughts)
 	}
-	u := a.usage
-	out.Tokens = delegate.Tokens{Prompt: u.Input + u.Created + u.Read, Cached: u.Read, Generated: u.Generated}
+	c := a.counts
+	out.Tokens = delegate.Tokens{Prompt: c.input + c.created + c.read, Cached: c.read, Generated: c.generated}
 	if len(out.Calls) > 0 && out.Finish == delegate.FinishStop {
 		out.Finish = delegate.FinishTools
 	}

@@ -84,7 +84,9 @@ func (m *model) Complete(ctx context.Context, r delegate.Request) (delegate.Comp
 		return delegate.Completion{Text: "Done.", Finish: delegate.FinishStop}, nil
 	}
 	a := m.say[n]
-	a.Tokens = delegate.Tokens{Prompt: size(r.Messages, r.Tools) / 4, Generated: 20}
+	if a.Tokens.Prompt = size(r.Messages, r.Tools) / 4; a.Tokens.Generated == 0 {
+		a.Tokens.Generated = 20
+	}
 	return a, nil
 }
 

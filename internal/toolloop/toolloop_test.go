@@ -85,7 +85,7 @@ func TestWhatEndsARound(t *testing.T) {
 	}{
 		{name: "an intention, twice", say: []delegate.Completion{says("I will now write the file."), says("Let me write it now.")}, status: delegate.Rejected, stop: stopIdle, reason: "announces", nudged: "You called no tool"},
 		{name: "an intention, then the work", say: []delegate.Completion{says("I'll write the file."), write, says("Wrote b.txt.")}, status: delegate.Unverified, stop: stopEnd, calls: 1, nudged: "You called no tool"},
-		{name: "empty, twice", say: []delegate.Completion{says(""), says(" \n")}, status: delegate.Rejected, stop: stopIdle, reason: "empty"},
+		{name: "empty, twice", say: []delegate.Completion{{Finish: delegate.FinishStop, Tokens: delegate.Tokens{Generated: 1}}, {Text: " \n", Finish: delegate.FinishStop, Tokens: delegate.Tokens{Generated: 1}}}, status: delegate.Rejected, stop: stopIdle, reason: "empty"},
 		{name: "a verify and no change", say: []delegate.Completion{says("All is well already."), says("All is well already.")}, task: delegate.Task{Verify: red}, status: delegate.Rejected, stop: stopIdle, reason: "without changing any file", nudged: "changed no file"},
 		{name: "an output left out", say: []delegate.Completion{says("All is done."), says("All is done.")}, task: delegate.Task{OutputFiles: []delegate.OutputFile{{Path: "out.txt"}}}, status: delegate.Rejected, stop: stopIdle, reason: "without writing out.txt", nudged: "not written out.txt"},
 		{name: "an answer, with nothing to write", say: []delegate.Completion{says("It holds three functions.")}, status: delegate.Unverified, stop: stopEnd},
@@ -150,6 +150,14 @@ func TestMalformedCallsAreCorrected(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// Ollama answers with nothing at all where it can't read its model's call, or does not know the tool.
+func TestAnEngineThatLeavesTheCallOut(t *testing.T) {
+	r := newRig(t, delegate.Completion{Finish: delegate.FinishStop}, calls("write_file", args{"path": "b.txt", "content": "x"}), says("Wrote b.txt."))
+	if res := r.run(delegate.Task{}); res.Status != delegate.Unverified || res.MalformedCalls != 1 || !strings.Contains(r.model.told(0), "The tools are read_file, list_files") {
+		t.Errorf("%+v, told %s", res, r.model.told(0))
 	}
 }
 

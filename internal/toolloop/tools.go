@@ -115,12 +115,8 @@ func (c *conversation) shell() bool { return c.Shell || c.order.Task.AllowShell 
 // call carries one call out. A panic of a tool over a model's odd argument must not end the program.
 func (c *conversation) call(ctx context.Context, call delegate.ToolCall) result {
 	c.done.ToolCalls++
-	var names []string
 	for _, t := range tools() {
-		if !c.may(t) {
-			continue
-		}
-		if t.Name == call.Name {
+		if t.Name == call.Name && c.may(t) {
 			a, problem := t.decode(call.Arguments)
 			if problem != "" {
 				c.done.MalformedCalls++
@@ -129,10 +125,9 @@ func (c *conversation) call(ctx context.Context, call delegate.ToolCall) result 
 			c.say(t.Name, delegate.Generating{})
 			return t.run(c, ctx, a)
 		}
-		names = append(names, t.Name)
 	}
 	c.done.MalformedCalls++
-	r := failure("there is no tool %q here; there are %s", clip(call.Name, 64), strings.Join(names, ", "))
+	r := failure("there is no tool %q here; there are %s", clip(call.Name, 64), strings.Join(c.toolNames(), ", "))
 	r.malformed = true
 	return r
 }

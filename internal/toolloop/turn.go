@@ -36,10 +36,25 @@ func (c *conversation) take(ctx context.Context, answer delegate.Completion) boo
 	if len(calls) > 0 {
 		return c.callAll(ctx, text, calls, answer.Thinking)
 	}
+	// Ollama leaves out what it takes for a call and can't read, or of a tool that it was not given.
+	if strings.TrimSpace(answer.Text) == "" && len(answer.Thinking) == 0 && answer.Tokens.Generated >= dropped {
+		return c.unreadable(ctx, answer, "Your last answer held no text, and no tool call that could be read. The tools are "+strings.Join(c.toolNames(), ", ")+"; call one with valid JSON arguments.")
+	}
 	if looksLikeCall(answer.Text) {
 		return c.unreadable(ctx, answer, `You wrote a tool call as text, and it could not be read. Call the tool itself, with valid JSON arguments.`)
 	}
 	return c.end(ctx, answer)
+}
+
+// dropped is how many tokens of nothing are more than an end.
+const dropped = 8
+
+func (c *conversation) toolNames() []string {
+	out := make([]string, len(c.tools))
+	for i, t := range c.tools {
+		out[i] = t.Name
+	}
+	return out
 }
 
 // heard appends what the model said without a call.

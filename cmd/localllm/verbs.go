@@ -33,6 +33,7 @@ type envelope struct {
 	Target  string          `json:"target,omitempty"`
 	Status  string          `json:"status,omitempty"`
 	Usage   delegate.Tokens `json:"usage"`
+	CostUSD *float64        `json:"cost_usd,omitempty"` // where the profile names prices
 	Error   *typedError     `json:"error,omitempty"`
 }
 
@@ -149,7 +150,7 @@ func (v *verb) run(cmd *cobra.Command, t delegate.Task) (*delegate.Result, error
 // finish prints the content, or in the envelope, and turns a refusal into exit code 3.
 func (v *verb) finish(cmd *cobra.Command, res *delegate.Result, content, target string) error {
 	if v.json {
-		e := envelope{OK: res.OK, Command: v.name, Profile: v.profile, Model: res.Model, Content: content, Target: target, Status: res.Status, Usage: res.Tokens}
+		e := envelope{OK: res.OK, Command: v.name, Profile: v.profile, Model: res.Model, Content: content, Target: target, Status: res.Status, Usage: res.Tokens, CostUSD: res.CostUSD}
 		if !res.OK {
 			e.Error = &typedError{Type: res.Status, Message: res.Reason}
 		}

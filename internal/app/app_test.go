@@ -9,6 +9,7 @@ import (
 	"localllm/internal/journal"
 	"localllm/internal/paths"
 	"localllm/internal/request"
+	"localllm/internal/tasks"
 	"localllm/internal/treefile"
 )
 
@@ -76,5 +77,27 @@ func TestLongTextsAreKeptForAWeek(t *testing.T) {
 	}
 	if _, err := os.Stat(fresh); err != nil {
 		t.Error(err)
+	}
+}
+
+// Clients without progress make a task of every call, and each is kept for a week.
+func TestStatusListsFewEndedTasks(t *testing.T) {
+	all := []tasks.State{}
+	for range 50 {
+		all = append(all, tasks.State{State: tasks.Done, Result: []byte("{}")}, tasks.State{State: tasks.Running})
+	}
+	under, ended := 0, 0
+	for _, st := range recent(all) {
+		if st.Result != nil {
+			t.Error("a result is listed")
+		}
+		if st.Ended() {
+			ended++
+		} else {
+			under++
+		}
+	}
+	if under != 50 || ended != endedShown {
+		t.Errorf("%d under way and %d ended", under, ended)
 	}
 }

@@ -127,10 +127,7 @@ func (a *App) Status(ctx context.Context, in *request.Status) (any, error) {
 	}
 	out.addSessions(st.Leases, a, ctx)
 	if all, err := a.tasks.List(); err == nil {
-		for _, t := range all {
-			t.Result = nil // the result is fetched by its task_id
-			out.Tasks = append(out.Tasks, t)
-		}
+		out.Tasks = recent(all)
 	}
 	if in.Profile != "" {
 		if out.Profile, err = a.profileHealth(ctx, in.Profile); err != nil {
@@ -138,6 +135,24 @@ func (a *App) Status(ctx context.Context, in *request.Status) (any, error) {
 		}
 	}
 	return out, nil
+}
+
+// endedShown is how many ended tasks a status lists: they are kept for a week, and a status has to stay small.
+const endedShown = 10
+
+// recent are the tasks under way and the newest of the others, without results: those are fetched by task_id.
+func recent(all []tasks.State) []tasks.State {
+	shown, ended := []tasks.State{}, 0
+	for _, t := range all {
+		if t.Ended() {
+			if ended++; ended > endedShown {
+				continue
+			}
+		}
+		t.Result = nil
+		shown = append(shown, t)
+	}
+	return shown
 }
 
 func (s *Status) addSessions(leases []lifecycle.Lease, a *App, ctx context.Context) {

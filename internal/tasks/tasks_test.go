@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"localllm/internal/filelock"
 	"localllm/internal/hint"
 	"localllm/internal/paths"
 	"localllm/internal/proc"
@@ -173,5 +174,83 @@ func TestAnIdIsNoPath(t *testing.T) {
 		if _, err := s.Get(id); err == nil || !strings.Contains(err.Error(), "there is no task") {
 			t.Errorf("%q: %v", id, err)
 		}
+	}
+}
+
+func TestTheDeadlineEndsATask(t *testing.T) {
+	t.Setenv(paths.HomeVariable, t.TempDir())
+	layout, err := paths.Find()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := Open(layout)
+	o, err := s.Add(Order{Action: "delegate", Input: json.RawMessage(`{}`), Title: "hang", Deadline: time.Now().Add(200 * time.Millisecond)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Run(t.Context(), o.ID, testWork); err != nil {
+		t.Fatal(err)
+	}
+	if st, err := s.Get(o.ID); err != nil || st.State != TimedOut || !st.Ended() || st.Result == nil {
+		t.Errorf("%+v, %v", st, err)
+	}
+}
+
+// Whoever cancels before the runner has begun must not be overtaken by it, at whichever moment it comes up.
+func TestCancelReachesARunnerThatIsJustStarting(t *testing.T) {
+	for _, locked := range []bool{false, true} {
+		t.Setenv(paths.HomeVariable, t.TempDir())
+		layout, err := paths.Find()
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := Open(layout)
+		o, err := s.Add(Order{Action: "delegate", Input: json.RawMessage(`{}`), Title: "work", Deadline: time.Now().Add(time.Minute)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var lock *filelock.Lock
+		if locked { // it has its lock and has not said yet who it is
+			if lock, err = filelock.Try(s.path(o.ID, "lock")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := s.Cancel(o.ID); err != nil {
+			t.Fatal(err)
+		}
+		if locked {
+			if err := lock.Release(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		err = s.Run(t.Context(), o.ID, func(context.Context, Order, func(string)) (any, int, error) {
+			t.Error("the work began")
+			return nil, 0, nil
+		})
+		if st, gerr := s.Get(o.ID); err != nil || gerr != nil || st.State != Cancelled || st.Exit != 130 {
+			t.Errorf("locked %v: %+v, %v %v", locked, st, err, gerr)
+		}
+	}
+}
+
+// A task that was done before the wish to cancel it reached it is done.
+func TestWorkThatIsDoneIsNotCancelled(t *testing.T) {
+	t.Setenv(paths.HomeVariable, t.TempDir())
+	layout, err := paths.Find()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := Open(layout)
+	o, err := s.Add(Order{Action: "delegate", Input: json.RawMessage(`{}`), Title: "work", Deadline: time.Now().Add(time.Minute)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	err = s.Run(ctx, o.ID, func(ctx context.Context, o Order, report func(string)) (any, int, error) {
+		cancel()
+		return testWork(ctx, o, report)
+	})
+	if st, gerr := s.Get(o.ID); err != nil || gerr != nil || st.State != Done {
+		t.Errorf("%+v, %v %v", st, err, gerr)
 	}
 }

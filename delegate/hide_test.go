@@ -40,3 +40,27 @@ func TestSecretsStayHereAndComeBack(t *testing.T) {
 		}
 	}
 }
+
+// In a tool loop the model's own calls go back to it with the next request: by then they hold the secret again.
+func TestSecretsInCallsStayHereToo(t *testing.T) {
+	hide := func(s string) (string, func(string) string) {
+		return strings.ReplaceAll(s, "sesame", "HIDDEN_1"), func(t string) string { return strings.ReplaceAll(t, "HIDDEN_1", "sesame") }
+	}
+	b := newBench(outcomes())
+	b.model.limits.Loopback = false
+	b.model.do = func(context.Context, delegate.Request) (delegate.Completion, error) {
+		return delegate.Completion{Calls: []delegate.ToolCall{{Name: "write_file", Arguments: `{"content":"HIDDEN_1"}`}}}, nil
+	}
+	c := delegate.Hidden(b.model, hide)
+	history := []delegate.Message{{Role: delegate.User, Content: "key = sesame"}, {Role: delegate.Assistant, Calls: []delegate.ToolCall{{Name: "write_file", Arguments: `{"content":"sesame"}`}}}}
+	answer, err := c.Complete(t.Context(), delegate.Request{Messages: history})
+	if err != nil || answer.Calls[0].Arguments != `{"content":"sesame"}` {
+		t.Errorf("%+v %v", answer, err)
+	}
+	if sent := b.model.requests[0].Messages[1].Calls[0].Arguments; strings.Contains(sent, "sesame") {
+		t.Errorf("sent %s", sent)
+	}
+	if kept := history[1].Calls[0].Arguments; kept != `{"content":"sesame"}` {
+		t.Errorf("the history itself was changed: %s", kept)
+	}
+}

@@ -83,6 +83,7 @@ type conversation struct {
 	allowed  []string // folders that may be written in, relative; empty: all
 	messages []delegate.Message
 	tools    []delegate.Tool
+	warnings []string
 	done     delegate.WorkDone
 
 	turns    int // over all rounds
@@ -104,7 +105,8 @@ func (l *Loop) Work(ctx context.Context, order delegate.WorkOrder) (delegate.Wor
 		return delegate.WorkDone{}, err
 	}
 	c.order = order
-	c.done = delegate.WorkDone{AgentSource: c.agent.Source, Containment: c.containment()}
+	c.done = delegate.WorkDone{AgentSource: c.agent.Source, Containment: c.containment(), Warnings: c.warnings}
+	c.warnings = nil
 	if order.Feedback != "" {
 		c.append(delegate.Message{Role: delegate.User, Content: order.Feedback + "\n\nMend it with the tools, then say in one sentence what you changed.\n" + c.budget(ctx)})
 		c.nudged, c.failures = false, map[string]int{}
@@ -153,7 +155,7 @@ func (c *conversation) begin(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		files = gathered.Files
+		files, c.warnings = gathered.Files, gathered.Warnings
 	}
 	c.tools = c.offered()
 	c.messages = []delegate.Message{

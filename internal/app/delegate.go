@@ -124,7 +124,7 @@ type work struct {
 	to     *target
 	runner delegate.Runner
 	loop   *toolloop.Loop // where a task is in mode agent
-	slot   *slots.Slot
+	place  *place
 	call   Call
 	report func(Progress)
 }
@@ -167,8 +167,8 @@ func (a *App) newWork(ctx context.Context, root, dir string, t *delegate.Task, t
 	}
 	pool := slots.Open(a.layout, to.key, to.limits.Slots)
 	w.runner.MoreSlots = func(n int) ([]int, func()) { return lend(pool.More(n)) }
-	w.slot, err = pool.Take(ctx, state.preferred(), func() { report(Progress{Phase: "waiting for a free slot"}) })
-	if err != nil {
+	w.place = &place{pool: pool, index: state.preferred(), waiting: func() { report(Progress{Phase: "waiting for a free slot"}) }}
+	if _, err := w.place.take(ctx); err != nil {
 		_ = tree.Close()
 		return nil, err
 	}
@@ -188,7 +188,7 @@ func lend(more []*slots.Slot) (indexes []int, release func()) {
 }
 
 func (w *work) close() {
-	w.slot.Release()
+	w.place.release()
 	if w.loop != nil {
 		_ = w.loop.Close()
 	}
@@ -198,6 +198,10 @@ func (w *work) close() {
 }
 
 func (w *work) single(ctx context.Context, t *delegate.Task) (any, error) {
+	if t.Mode != delegate.ModeAgent { // whose model works on while it holds the tree
+		w.runner.Completer = placed{w.to.Completer, w.place}
+		w.runner.Locker = leaving{w.runner.Locker, w.place}
+	}
 	res, err := w.runner.Run(ctx, w.job(*t))
 	if err != nil {
 		return nil, w.explain(ctx, err)
@@ -238,7 +242,7 @@ func inherit(batch, t delegate.Task) delegate.Task {
 func (w *work) job(t delegate.Task) delegate.Job {
 	slot := -1
 	if w.to.limits.PinnedSlots {
-		slot = w.slot.Index
+		slot = w.place.index
 	}
 	return delegate.Job{
 		ID: "d-" + proc.NewNonce()[:10], Task: t, Slot: slot, Think: w.to.think, Diff: w.call.WantDiff,

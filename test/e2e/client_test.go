@@ -13,7 +13,6 @@ import (
 	"syscall"
 	"testing"
 
-	"localllm/internal/app"
 	"localllm/test/harness"
 )
 
@@ -186,9 +185,30 @@ func (m *machine) input(request any, args ...string) (stdout, stderr string, cod
 	return m.run(append(args, "--input", file)...)
 }
 
-func (m *machine) status() app.Status {
+// statusSeen and enabledSeen are what the tests look at in a result.
+type statusSeen struct {
+	Endpoint string     `json:"endpoint"`
+	Persist  bool       `json:"persist"`
+	Sessions []struct{} `json:"sessions"`
+	Slots    struct {
+		Busy int `json:"busy"`
+	} `json:"slots"`
+	Keeper struct {
+		PID int `json:"pid"`
+	} `json:"keeper"`
+}
+
+type enabledSeen struct {
+	Enabled  bool   `json:"enabled"`
+	Started  string `json:"started"`
+	Endpoint string `json:"endpoint"`
+	Persist  bool   `json:"persist"`
+	Sessions int    `json:"sessions"`
+}
+
+func (m *machine) status() statusSeen {
 	m.t.Helper()
-	var st app.Status
+	var st statusSeen
 	if err := json.NewDecoder(bytes.NewBufferString(m.ok("status", "--json"))).Decode(&st); err != nil {
 		m.t.Fatal(err)
 	}

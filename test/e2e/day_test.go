@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"localllm/delegate"
-	"localllm/internal/app"
 	"localllm/internal/practice"
 	"localllm/internal/tasks"
 	"localllm/stats"
@@ -47,8 +46,8 @@ func TestADayInTheLife(t *testing.T) {
 
 	// Morning: the first session starts the engine, the second one joins.
 	ann, bob := m.agent(m.project), m.agent(other)
-	enable := map[string]any{"action": "enable", "model": model, "engine": "llama-server", "context": 8192, "slots": 2}
-	var cold, joined app.Enabled
+	enable := map[string]any{"action": "enable", "model": model, "engine": "llama-server", "context": 8192} // one slot: a proof must not keep the other session waiting
+	var cold, joined enabledSeen
 	ann.call(true, enable, &cold)
 	bob.call(true, enable, &joined)
 	if cold.Started != "cold" || joined.Started != "joined" || joined.Sessions != 2 || joined.Endpoint != cold.Endpoint {
@@ -57,7 +56,7 @@ func TestADayInTheLife(t *testing.T) {
 	d.morning(t, ann, bob, other)
 	d.crashInTheMiddleOfAWrite(t)
 	d.killedClient(t, ann, bob, other)
-	bob = d.killedKeeper(t, bob, other, enable)
+	d.killedKeeper(t, bob, other, enable)
 	d.evening(t, bob, other)
 	t.Logf("%d delegations, %.1f s", d.done, time.Since(started).Seconds())
 	if d.done != 12 {
@@ -162,29 +161,28 @@ func (d *day) killedClient(t *testing.T, ann, bob *agent, other string) {
 }
 
 // killedKeeper: the engine goes with the keeper; the session enables again and works on.
-func (d *day) killedKeeper(t *testing.T, bob *agent, other string, enable map[string]any) *agent {
+func (d *day) killedKeeper(t *testing.T, bob *agent, other string, enable map[string]any) {
 	was := d.status()
 	if err := syscall.Kill(was.Keeper.PID, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	harness.Until(t, "the keeper is gone", 10*time.Second, func() bool { return d.status().Keeper.PID == 0 })
-	var again app.Enabled
+	var again enabledSeen
 	bob.call(true, enable, &again)
 	now := d.status()
 	if !again.Enabled || now.Keeper.PID == was.Keeper.PID || now.Keeper.PID == 0 || len(now.Sessions) != 1 {
 		t.Fatalf("%+v\n%+v", again, now)
 	}
 	d.delegated(t, bob, other, false, delegate.Unverified, writes("TASK-SLOW write it", "slow.txt", ""))
-	return bob
 }
 
 // evening: persist outlives the last session, the page tells the day, and one disable ends it all.
 func (d *day) evening(t *testing.T, bob *agent, other string) {
-	var kept app.Enabled
+	var kept enabledSeen
 	bob.call(true, map[string]any{"action": "enable", "persist": true}, &kept)
 	bob.kill()
 	harness.Until(t, "the last session is over", 30*time.Second, func() bool { return len(d.status().Sessions) == 0 })
-	if st := d.status(); !kept.Persist || !st.Persist || !st.Enabled && st.Endpoint == "" {
+	if st := d.status(); !kept.Persist || !st.Persist || st.Endpoint == "" {
 		t.Errorf("not persisted: %+v\n%+v", kept, st)
 	}
 	res, code := d.delegate(delegate.Task{Task: "TASK-ASK once more?", TaskType: "ask"})

@@ -139,7 +139,7 @@ func (b *batch) share(ctx context.Context, slots []int) bool {
 // different context have too little in common to be worth a copy.
 func (b *batch) common(ctx context.Context, slot int) (Prompt, bool) {
 	first := b.jobs[0].Task
-	if b.Source == nil {
+	if b.Source == nil || first.Mode == ModeAgent { // a tool loop's prompt begins with its own words
 		return Prompt{}, false
 	}
 	for _, j := range b.jobs[1:] {

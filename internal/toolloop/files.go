@@ -177,7 +177,7 @@ func (c *conversation) cut(s string) string {
 	return s
 }
 
-// writeRoots are the folders below the working folder that the caller narrows writing to.
+// writeRoots are the folders below the working folder that may be written in beside the declared outputs.
 func (c *conversation) writeRoots(roots []string) ([]string, error) {
 	var out []string
 	for _, r := range roots {
@@ -193,15 +193,9 @@ func (c *conversation) writeRoots(roots []string) ([]string, error) {
 // mayWrite says why a path is not to be written; the change has its own checks beside these.
 func (c *conversation) mayWrite(rel string) string {
 	task := c.order.Task
-	if len(task.OutputFiles) > 0 && !slices.ContainsFunc(task.OutputFiles, func(o delegate.OutputFile) bool { return clean(o.Path) == rel }) {
-		names := make([]string, len(task.OutputFiles))
-		for i, o := range task.OutputFiles {
-			names[i] = o.Path
-		}
-		return "only these files may be written: " + strings.Join(names, ", ")
-	}
-	if len(c.allowed) > 0 && !within(rel, c.allowed) {
-		return "only files in these folders may be written: " + strings.Join(c.allowed, ", ")
+	declared := slices.ContainsFunc(task.OutputFiles, func(o delegate.OutputFile) bool { return clean(o.Path) == rel })
+	if narrowed := len(task.OutputFiles)+len(c.allowed) > 0; narrowed && !declared && !within(rel, c.allowed) {
+		return "only these may be written: " + c.writable()
 	}
 	for _, p := range task.Protect {
 		if ok, _ := doublestar.Match(clean(p), rel); ok || within(rel, []string{clean(p)}) {
@@ -212,6 +206,18 @@ func (c *conversation) mayWrite(rel string) string {
 		return "it is by its name a file of secrets"
 	}
 	return ""
+}
+
+// writable names what the caller narrows writing to.
+func (c *conversation) writable() string {
+	var names []string
+	for _, o := range c.order.Task.OutputFiles {
+		names = append(names, clean(o.Path))
+	}
+	for _, dir := range c.allowed {
+		names = append(names, strings.TrimSuffix(dir, "/")+"/")
+	}
+	return strings.Join(names, ", ")
 }
 
 func within(rel string, roots []string) bool {

@@ -158,9 +158,9 @@ func TestWhatCanNotBeWritten(t *testing.T) {
 		{".claude/settings.json", "by themselves", delegate.Task{}},
 		{"out/x.txt", "leads outside", delegate.Task{}},
 		{"dir", "folder", delegate.Task{}},
-		{"b.txt", "only these files may be written: a.txt", delegate.Task{OutputFiles: []delegate.OutputFile{{Path: "a.txt"}}}},
-		{"b.txt", "only files in these folders may be written: sub", delegate.Task{WriteRoots: []string{"sub"}}},
-		{"subway/b.txt", "only files in these folders", delegate.Task{WriteRoots: []string{"./sub/"}}},
+		{"b.txt", "only these may be written: a.txt", delegate.Task{OutputFiles: []delegate.OutputFile{{Path: "a.txt"}}}},
+		{"b.txt", "only these may be written: sub/", delegate.Task{WriteRoots: []string{"sub"}}},
+		{"subway/b.txt", "only these may be written", delegate.Task{WriteRoots: []string{"./sub/"}}},
 		{"b_test.go", "protected", delegate.Task{Protect: []string{"*_test.go"}}},
 		{"tests/deep/b.txt", "protected", delegate.Task{Protect: []string{"tests"}}},
 	}
@@ -180,6 +180,12 @@ func TestWhatCanNotBeWritten(t *testing.T) {
 	r := newRig(t)
 	if told := one(r, delegate.Task{WriteRoots: []string{"sub"}}, "write_file", args{"path": "sub/b.txt", "content": "x"}); r.read("sub/b.txt") != "x\n" {
 		t.Errorf("%s", told)
+	}
+	both := delegate.Task{WriteRoots: []string{"sub"}, OutputFiles: []delegate.OutputFile{{Path: "a.txt"}}}
+	r = newRig(t)
+	one(r, both, "write_file", args{"path": "b.txt", "content": "x"})
+	if told := one(r, both, "write_file", args{"path": "sub/b.txt", "content": "x"}); !strings.HasPrefix(told, "wrote sub/b.txt") || r.read("b.txt") != "ABSENT" {
+		t.Errorf("beside the outputs: %s", told)
 	}
 	if res := newRig(t).run(delegate.Task{WriteRoots: []string{outside}}); res.Status != delegate.Refused || !strings.Contains(res.Reason, "write_roots") {
 		t.Errorf("%+v", res)

@@ -73,7 +73,7 @@ func TestWhatCommandsChangedIsPutBack(t *testing.T) {
 func TestCommandsKeepToTheOutputs(t *testing.T) {
 	r := newRig(t).write(map[string]string{"a.txt": "one\n", "b.txt": "one\n"})
 	told := bash(r, delegate.Task{AllowShell: true, WriteRoots: []string{"sub"}}, "echo two | tee a.txt > b.txt; mkdir sub; echo x > sub/c.txt")
-	if r.read("a.txt") != "one\n" || r.read("b.txt") != "one\n" || r.read("sub/c.txt") != "x\n" || !strings.Contains(told, "not taken over into the project: a.txt (only files in these folders") {
+	if r.read("a.txt") != "one\n" || r.read("b.txt") != "one\n" || r.read("sub/c.txt") != "x\n" || !strings.Contains(told, "not taken over into the project: a.txt (only these may be written") {
 		t.Errorf("told %s", told)
 	}
 }

@@ -27,14 +27,18 @@ func systemText(a agents.Definition) string {
 }
 
 // taskText has what stays the same longest first.
-func taskText(t delegate.Task, files []delegate.File) string {
+func taskText(t delegate.Task, files []delegate.File, folders []string) string {
 	var w strings.Builder
 	for _, f := range files {
 		fence := fenceFor(f.Body)
 		fmt.Fprintf(&w, "### File: %s\n%s\n%s\n%s\n\n", f.Path, fence, strings.TrimSuffix(f.Body, "\n"), fence)
 	}
 	if len(t.OutputFiles) > 0 {
-		w.WriteString("Write exactly these files, and no others:\n")
+		w.WriteString("Write these files")
+		if len(folders) == 0 {
+			w.WriteString(", and no others")
+		}
+		w.WriteString(":\n")
 		for _, o := range t.OutputFiles {
 			w.WriteString("- " + o.Path)
 			if o.Description != "" {
@@ -43,6 +47,9 @@ func taskText(t delegate.Task, files []delegate.File) string {
 			w.WriteString("\n")
 		}
 		w.WriteString("\n")
+	}
+	if len(folders) > 0 {
+		w.WriteString("Files may be written in these folders: " + strings.Join(folders, ", ") + "\n\n")
 	}
 	if len(t.Protect) > 0 {
 		w.WriteString("These must not be changed: " + strings.Join(t.Protect, ", ") + "\n\n")

@@ -80,7 +80,7 @@ type conversation struct {
 	*Loop
 	order    delegate.WorkOrder
 	agent    agents.Definition
-	allowed  []string // folders that may be written in, relative; empty: all
+	allowed  []string // folders that may be written in beside the outputs; with neither, all may
 	messages []delegate.Message
 	tools    []delegate.Tool
 	warnings []string
@@ -160,7 +160,7 @@ func (c *conversation) begin(ctx context.Context) error {
 	c.tools = c.offered()
 	c.messages = []delegate.Message{
 		{Role: delegate.System, Content: systemText(c.agent)},
-		{Role: delegate.User, Content: taskText(task, files)},
+		{Role: delegate.User, Content: taskText(task, files, c.allowed)},
 	}
 	n, _, err := c.Completer.Count(ctx, c.messages, c.tools)
 	if err != nil {

@@ -71,6 +71,7 @@ func TestRepairsGoOnInTheSameConversation(t *testing.T) {
 func TestWhatEndsARound(t *testing.T) {
 	look := calls("read_file", args{"path": "gone.txt"})
 	write := calls("write_file", args{"path": "b.txt", "content": "x"})
+	check := calls("run_bash", args{"command": "exit 1"})
 	cut := delegate.Completion{Text: "Here it", Finish: delegate.FinishLength}
 	red := sh("test -f never")
 	rows := []struct {
@@ -90,6 +91,7 @@ func TestWhatEndsARound(t *testing.T) {
 		{name: "an output left out", say: []delegate.Completion{says("All is done."), says("All is done.")}, task: delegate.Task{OutputFiles: []delegate.OutputFile{{Path: "out.txt"}}}, status: delegate.Rejected, stop: stopIdle, reason: "without writing out.txt", nudged: "not written out.txt"},
 		{name: "an answer, with nothing to write", say: []delegate.Completion{says("It holds three functions.")}, status: delegate.Unverified, stop: stopEnd},
 		{name: "the same failing call", say: []delegate.Completion{look, look, look}, status: delegate.Rejected, stop: stopRepeated, reason: "same failing call of read_file 3 times", calls: 3},
+		{name: "the same failing command, after a change each time", say: []delegate.Completion{check, write, check, calls("write_file", args{"path": "b.txt", "content": "y"}), check, says("It still fails.")}, task: delegate.Task{AllowShell: true}, status: delegate.Unverified, stop: stopEnd, calls: 5},
 		{name: "turns used up", say: []delegate.Completion{write, calls("read_file", args{"path": "b.txt"})}, task: delegate.Task{MaxTurns: 2}, status: delegate.Rejected, stop: stopTurns, limit: true, reason: "all 2 turns", calls: 2},
 		{name: "turns used up, and verify is green", say: []delegate.Completion{write, calls("list_files", args{})}, task: delegate.Task{MaxTurns: 2, Verify: sh("test -f b.txt")}, status: delegate.Proven, stop: stopTurns, limit: true, calls: 2},
 		{name: "turns used up, and verify is red", say: []delegate.Completion{write, calls("list_files", args{})}, task: delegate.Task{MaxTurns: 2, Verify: red}, status: delegate.Failed, stop: stopTurns, limit: true, calls: 2},

@@ -22,12 +22,30 @@ func Try(path string) (*Lock, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := tryLock(f); err != nil {
+	for range lookers {
+		if err = tryLock(f); !errors.Is(err, ErrHeld) {
+			break
+		}
+		// Whoever only looks (Held, Wait) has the lock shared for a moment; that is no holder.
+		if looked := tryShared(f); looked != nil {
+			err = looked
+			break
+		}
+		if err = unlock(f); err != nil {
+			break
+		}
+		err = ErrHeld
+		time.Sleep(100 * time.Microsecond)
+	}
+	if err != nil {
 		_ = f.Close()
 		return nil, wrap(path, err)
 	}
 	return &Lock{f}, nil
 }
+
+// lookers bounds how often Try lets somebody who only looks go first; a second of them is no accident.
+const lookers = 10_000
 
 // Take waits for the lock on path until ctx ends. Waiting polls, with at most 20 ms between two looks: a blocking
 // flock can't be given up when ctx ends.

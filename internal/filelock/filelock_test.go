@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 )
@@ -17,7 +18,7 @@ func TestMain(m *testing.M) {
 			os.Exit(3)
 		}
 		os.Stdout.WriteString("held\n")
-		select {}
+		time.Sleep(time.Hour)
 	}
 	os.Exit(m.Run())
 }
@@ -103,5 +104,36 @@ func TestMissingFileIsFree(t *testing.T) {
 	}
 	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
 		t.Error("looking made the file")
+	}
+}
+
+// Looking takes the lock shared for a moment. A Try that met that moment once took it for a holder: a task's runner
+// died of somebody who only asked how far it was.
+func TestLookingIsNotHolding(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.lock")
+	stop := make(chan struct{})
+	var lookers sync.WaitGroup
+	for range 4 {
+		lookers.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+					_, _ = Held(path)
+				}
+			}
+		})
+	}
+	defer lookers.Wait()
+	defer close(stop)
+	for range 2000 {
+		l, err := Try(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := l.Release(); err != nil {
+			t.Fatal(err)
+		}
 	}
 }

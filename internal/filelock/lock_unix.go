@@ -12,6 +12,7 @@ import (
 func tryLock(f *os.File) error    { return flock(f, unix.LOCK_EX|unix.LOCK_NB) }
 func tryShared(f *os.File) error  { return flock(f, unix.LOCK_SH|unix.LOCK_NB) }
 func waitShared(f *os.File) error { return flock(f, unix.LOCK_SH) }
+func unlock(f *os.File) error     { return flock(f, unix.LOCK_UN) }
 
 func flock(f *os.File, how int) error {
 	for {

@@ -238,11 +238,19 @@ func TestForegroundStays(t *testing.T) {
 	}()
 	in.until("at rest", func(s lifecycle.Status) bool { return s.State == lifecycle.Off && s.Keeper.PID != 0 })
 	for round := range 2 {
+		// Under the folder's lock, as a client does it: a lease without its wanted would start the one before again.
+		lock, err := f.lock(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
 		h, err := f.createLease(lifecycle.Lease{Kind: lifecycle.Held, Client: self()})
 		if err != nil {
 			t.Fatal(err)
 		}
 		if err := f.writeWanted(lifecycle.Wanted{Generation: round + 1, Choices: []lifecycle.Spec{{Engine: lifecycle.LlamaServer, Model: "m"}}}); err != nil {
+			t.Fatal(err)
+		}
+		if err := lock.Release(); err != nil {
 			t.Fatal(err)
 		}
 		in.until("ready", isReady)

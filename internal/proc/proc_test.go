@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 		child.Env = append(os.Environ(), "PROC_TEST_ROLE=sleeper")
 		_ = child.Start()
 		os.Stdout.WriteString(strconv.Itoa(child.Process.Pid) + "\n")
-		select {}
+		time.Sleep(time.Hour)
 	case "sleeper":
 		signal.Ignore(syscall.SIGTERM)
 		time.Sleep(time.Hour)
@@ -46,9 +46,9 @@ func TestMain(m *testing.M) {
 			os.Exit(3)
 		}
 		os.Stdout.WriteString(strconv.Itoa(p.PID()) + "\n")
-		select {}
+		time.Sleep(time.Hour)
 	case "mortal":
-		select {}
+		time.Sleep(time.Hour)
 	}
 }
 

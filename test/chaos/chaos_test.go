@@ -92,7 +92,11 @@ func (c *chaos) step(a *actor) {
 		c.renew(a)
 	case n < 87:
 		c.tell("input closed")
-		a.s.CloseInput()
+		if a.dead { // nobody reads it any more, and a client that lives on keeps its lease
+			a.s.KillAll()
+		} else {
+			a.s.CloseInput()
+		}
 		c.renew(a)
 	case n < 90:
 		c.hit("keeper", syscall.SIGKILL)

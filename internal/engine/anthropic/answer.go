@@ -151,7 +151,7 @@ func (a *answer) Event(e sse.Event) error {
 		a.count(v.Usage)
 	case "message_stop":
 		a.ended = true
-		return sse.Stop
+		return sse.ErrStop
 	}
 	return nil
 }

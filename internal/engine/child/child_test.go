@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 		}
 		fmt.Fprint(os.Stderr, "last words")
 	case "hangs":
-		select {}
+		time.Sleep(time.Hour)
 	case "moves": // by its memory alone, and then not any more
 		var held [][]byte
 		for range 100 {
@@ -44,7 +44,7 @@ func TestMain(m *testing.M) {
 			time.Sleep(20 * time.Millisecond)
 		}
 		_ = held
-		select {}
+		time.Sleep(time.Hour)
 	}
 }
 

@@ -67,15 +67,15 @@ func (c *Client) Complete(ctx context.Context, r delegate.Request) (delegate.Com
 	a.tell("waiting")
 	resp, err := loopback.Do(c.http, req)
 	if err != nil {
-		return delegate.Completion{}, fmt.Errorf("asking the model: %w", err)
+		return delegate.Completion{}, err
 	}
 	// Closing the connection is what ends the request at the server.
 	defer resp.Body.Close()
 	if err := sse.Read(resp.Body, a.take); err != nil {
-		return a.completion(), fmt.Errorf("asking the model: %w", err)
+		return a.completion(), err
 	}
 	if !a.ended {
-		return a.completion(), fmt.Errorf("asking the model: %w", errCut)
+		return a.completion(), errCut
 	}
 	return a.completion(), nil
 }
@@ -102,7 +102,7 @@ func (a *answer) tell(phase string) {
 func (a *answer) take(e sse.Event) error {
 	if string(e.Data) == "[DONE]" {
 		a.ended = true
-		return sse.Stop
+		return sse.ErrStop
 	}
 	var k chunk
 	if err := json.Unmarshal(e.Data, &k); err != nil {

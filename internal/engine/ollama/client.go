@@ -136,10 +136,10 @@ func (c *Client) Complete(ctx context.Context, r delegate.Request) (delegate.Com
 		out.Thinking, _ = json.Marshal(thinking.String())
 	}
 	if err != nil {
-		return out, fmt.Errorf("asking the model: %w", refusal(err))
+		return out, refusal(err)
 	}
 	if last == nil {
-		return out, errors.New("asking the model: the engine's answer broke off")
+		return out, errors.New("the engine's answer broke off")
 	}
 	out.Finish = finish(last.DoneReason, len(calls))
 	out.Tokens = counts(last.Metrics)

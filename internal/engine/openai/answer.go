@@ -127,7 +127,7 @@ func (a *answer) tell(phase string) {
 func (a *answer) Event(e sse.Event) error {
 	if string(e.Data) == "[DONE]" {
 		a.ended = a.ended || a.begun
-		return sse.Stop
+		return sse.ErrStop
 	}
 	var k chunk
 	if err := json.Unmarshal(e.Data, &k); err != nil {

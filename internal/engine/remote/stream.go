@@ -14,7 +14,7 @@ import (
 
 // Reply takes one answer apart, in a stream or in one piece. A new one is made for each try.
 type Reply interface {
-	// Event takes the next event of a stream. sse.Stop ends it.
+	// Event takes the next event of a stream. sse.ErrStop ends it.
 	Event(sse.Event) error
 	// Whole takes an answer that came in one piece.
 	Whole(body []byte) error

@@ -22,7 +22,7 @@ type Event struct {
 	Data []byte
 }
 
-// Read calls each for every event until the stream ends, each returns an error, or Stop. It returns nil at an
+// Read calls each for every event until the stream ends, each returns an error, or ErrStop. It returns nil at an
 // orderly end of the stream, also when the last event lacks its empty line.
 func Read(r io.Reader, each func(Event) error) error {
 	in := bufio.NewReaderSize(r, 32<<10)
@@ -69,11 +69,11 @@ func Read(r io.Reader, each func(Event) error) error {
 	}
 }
 
-// Stop ends Read without an error.
-var Stop = errors.New("stop reading")
+// ErrStop ends Read without an error.
+var ErrStop = errors.New("stop reading")
 
 func stopped(err error) error {
-	if errors.Is(err, Stop) {
+	if errors.Is(err, ErrStop) {
 		return nil
 	}
 	return err

@@ -53,8 +53,8 @@ func TestEnds(t *testing.T) {
 		t.Errorf("%q, %v", got, err)
 	}
 	n := 0
-	if err := Read(strings.NewReader("data: a\n\ndata: b\n\n"), func(Event) error { n++; return Stop }); err != nil || n != 1 {
-		t.Errorf("Stop: %d events, %v", n, err)
+	if err := Read(strings.NewReader("data: a\n\ndata: b\n\n"), func(Event) error { n++; return ErrStop }); err != nil || n != 1 {
+		t.Errorf("ErrStop: %d events, %v", n, err)
 	}
 	if err := Read(strings.NewReader("data: a\n\n"), func(Event) error { return broken }); !errors.Is(err, broken) {
 		t.Error(err)

@@ -11,12 +11,13 @@ type claude struct{}
 
 func (claude) prepare(r *run, prompt string) ([]string, []string, error) {
 	allow := []string{"Read(./**)", "Glob", "Grep"}
+	absolute := "/" + filepath.ToSlash(r.copy.dir) + "/" // two slashes: one alone counts from the settings' folder
 	deny := []string{"WebFetch", "WebSearch", "Task", "NotebookEdit"}
 	for _, o := range r.task.OutputFiles {
-		allow = append(allow, "Edit(/"+filepath.ToSlash(filepath.Clean(o.Path))+")")
+		allow = append(allow, "Edit("+absolute+filepath.ToSlash(filepath.Clean(o.Path))+")")
 	}
 	for _, root := range r.roots() {
-		allow = append(allow, "Edit(/"+root+"/**)")
+		allow = append(allow, "Edit("+absolute+root+"/**)")
 	}
 	if len(r.task.OutputFiles)+len(r.task.WriteRoots) == 0 {
 		allow = append(allow, "Edit(./**)")
@@ -34,7 +35,6 @@ func (claude) prepare(r *run, prompt string) ([]string, []string, error) {
 	} else {
 		deny = append(deny, "Bash")
 	}
-	// Beside the copy, for rules with one slash count from the folder of the settings.
 	settings := filepath.Join(r.home, "settings.json")
 	raw, err := json.MarshalIndent(map[string]any{"permissions": map[string]any{"defaultMode": "dontAsk", "allow": allow, "deny": deny}}, "", "  ")
 	if err != nil {

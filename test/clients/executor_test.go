@@ -17,6 +17,15 @@ import (
 	"localllm/test/harness"
 )
 
+// claudeCall is the same for Claude Code's Write.
+func claudeCall(path, content string) string {
+	raw, _ := json.Marshal(struct {
+		FilePath string `json:"file_path"`
+		Content  string `json:"content"`
+	}{path, content})
+	return fmt.Sprintf("<tool_call>\n{\"name\": \"Write\", \"arguments\": %s}\n</tool_call>", raw)
+}
+
 // toolCall is what the practice model says to call OpenCode's write; a grammar wants the arguments in this order.
 func toolCall(path, content string) string {
 	raw, _ := json.Marshal(struct {
@@ -38,13 +47,17 @@ func executing(t *testing.T) (w *world, outside string) {
 		{When: []string{"MAKE-INSIDE", answered}, Say: "FINAL-ANSWER the file is there."},
 		{When: []string{"MAKE-OUTSIDE"}, Say: toolCall(outside, "escaped\n")},
 		{When: []string{"MAKE-OUTSIDE", answered}, Say: "FINAL-ANSWER it did not work."},
+		{When: []string{"CLAUDE-INSIDE"}, Say: claudeCall("slug.txt", slug)},
+		{When: []string{"CLAUDE-INSIDE", answered}, Say: "FINAL-ANSWER the file is there."},
+		{When: []string{"CLAUDE-OUTSIDE"}, Say: claudeCall(outside, "escaped\n")},
+		{When: []string{"CLAUDE-OUTSIDE", answered}, Say: "FINAL-ANSWER it did not work."},
 		{When: []string{"MAKE-OTHER"}, Say: toolCall("other.txt", "undeclared\n")},
 		{When: []string{"MAKE-OTHER", answered}, Say: "FINAL-ANSWER that did not work either."},
-	}, practice.Options{Tools: true})
+	}, practice.Options{Tools: true, Context: 65536})
 	w.env = append(w.env, "PATH="+filepath.Dir(client(t, "opencode"))+string(os.PathListSeparator)+w.get("PATH"), "SECRET_TOKEN=not-for-clients")
 	w.write(filepath.Join(w.project, "opencode.json"), `{"permission": "allow"}`) // a project grants nothing
 	self := strconv.Itoa(os.Getpid())
-	if _, err := w.run(time.Minute, nil, w.binary, "enable", "--engine", "llama-server", "--model", w.model, "--context", "32768", "--while-pid", self); err != nil {
+	if _, err := w.run(time.Minute, nil, w.binary, "enable", "--engine", "llama-server", "--model", w.model, "--context", "49152", "--while-pid", self); err != nil {
 		t.Fatal(err)
 	}
 	return w, outside
@@ -107,4 +120,22 @@ func TestOpenCodeExecutes(t *testing.T) {
 	if left, err := os.ReadDir(filepath.Join(w.home, "state", "executors")); err == nil && len(left) > 0 {
 		t.Errorf("copies are left: %v", left)
 	}
+}
+
+// TestClaudeCodeExecutes is the same with Claude Code, which speaks Messages.
+func TestClaudeCodeExecutes(t *testing.T) {
+	w, outside := executing(t)
+	defer w.disable()
+	verify, _ := json.Marshal(prove)
+	declared := []delegate.OutputFile{{Path: "slug.txt"}}
+	res := w.execute(delegate.Task{Task: "CLAUDE-OUTSIDE please", Executor: "claude", OutputFiles: declared, Verify: verify, Attempts: 1})
+	if _, err := os.Lstat(outside); res.OK || len(res.Files) != 0 || err == nil {
+		t.Errorf("%+v", res)
+	}
+	res = w.execute(delegate.Task{Task: "CLAUDE-INSIDE please", Executor: "claude", OutputFiles: declared, Verify: verify})
+	if !res.OK || res.Status != delegate.Proven || res.Text != "FINAL-ANSWER the file is there." {
+		t.Fatalf("%+v", res)
+	}
+	t.Logf("%.1f s, tokens %+v", res.Seconds, res.Tokens)
+	w.proven()
 }

@@ -131,6 +131,11 @@ type BusyError struct {
 	Holders []Lease
 }
 
+// Hints lists what the user can do.
+func (e *BusyError) Hints() []string {
+	return []string{"leave model out to share the one that runs", "or wait until that session ends; localllm status shows who holds it"}
+}
+
 func (e *BusyError) Error() string {
 	return "the engine is busy with " + e.Model + ", held by " + Labels(e.Holders)
 }

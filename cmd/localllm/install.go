@@ -5,6 +5,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -37,6 +39,11 @@ func (f *installFlags) bind(cmd *cobra.Command) {
 
 func (f *installFlags) options() (install.Options, error) {
 	o := install.Options{Clients: f.clients, Scope: f.scope, DryRun: f.dryRun || f.print, Plugin: workflow.Files, Getenv: os.Getenv}
+	for _, name := range f.clients {
+		if known := append(install.Clients(), "all"); !slices.Contains(known, name) {
+			return o, &usageError{fmt.Errorf("--client %s: it takes %s", name, strings.Join(known, ", "))}
+		}
+	}
 	exe, err := os.Executable()
 	if err != nil {
 		return o, fmt.Errorf("finding this program: %w", err)

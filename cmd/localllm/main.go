@@ -17,6 +17,7 @@ import (
 	"localllm/internal/hint"
 	"localllm/internal/keeper"
 	"localllm/internal/request"
+	"localllm/internal/tasks"
 	"localllm/lifecycle"
 )
 
@@ -97,7 +98,8 @@ func exitCode(err error) int {
 	switch {
 	case errors.As(err, &done):
 		return exitNotDone
-	case errors.As(err, &usage), errors.As(err, &bad), errors.As(err, &invalid), errors.As(err, &field):
+	case errors.As(err, &usage), errors.As(err, &bad), errors.As(err, &invalid), errors.As(err, &field),
+		errors.Is(err, tasks.ErrUnknown):
 		return exitUsage
 	case errors.Is(err, app.ErrCannotEnable):
 		return exitCannot

@@ -126,8 +126,11 @@ func (s Store) Order(id string) (Order, error) {
 // Ids become folder names: nothing else may.
 var idForm = regexp.MustCompile(`^t-[0-9a-f]{10}$`)
 
+// ErrUnknown is the beginning of «there is no task "x"».
+var ErrUnknown = errors.New("there is no task")
+
 func unknown(id string) error {
-	return hint.New(fmt.Sprintf("there is no task %q", id), "localllm tasks list")
+	return hint.Add(fmt.Errorf("%w %q", ErrUnknown, id), "localllm tasks list")
 }
 
 // Get is how far task id is.

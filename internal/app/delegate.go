@@ -28,7 +28,7 @@ func (a *App) Delegate(ctx context.Context, t *delegate.Task, report func(Progre
 	if err != nil {
 		return nil, err
 	}
-	t, external, err := withExecutor(t)
+	t, external, err := a.withExecutor(t)
 	if err != nil {
 		return nil, err
 	}

@@ -12,11 +12,11 @@ import (
 
 // withExecutor checks what tasks say of executors, and reports whether any names one: such a task is always carried
 // out by a task runner. A task with an executor is in mode agent.
-func withExecutor(t *delegate.Task) (*delegate.Task, bool, error) {
+func (a *App) withExecutor(t *delegate.Task) (*delegate.Task, bool, error) {
 	out := *t
 	external := out.Executor != ""
 	if external && len(out.Tasks) == 0 {
-		if err := executor.Check(out); err != nil {
+		if err := executor.Check(out, a.config.AllowShell); err != nil {
 			return nil, false, err
 		}
 		out.Mode = delegate.ModeAgent
@@ -28,7 +28,7 @@ func withExecutor(t *delegate.Task) (*delegate.Task, bool, error) {
 		if sub.Executor == "" {
 			continue
 		}
-		if err := executor.Check(sub); err != nil {
+		if err := executor.Check(sub, a.config.AllowShell); err != nil {
 			return nil, false, err
 		}
 		sub.Mode, external = delegate.ModeAgent, true

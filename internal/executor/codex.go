@@ -63,7 +63,7 @@ func (codex) read(_ *run, output []byte) report {
 		switch {
 		case e.Type == "item.completed" && e.Item.Type == "agent_message":
 			out.text = e.Item.Text
-		case e.Type == "item.completed" && e.Item.Type != "reasoning":
+		case e.Type == "item.completed" && e.Item.Type != "reasoning" && e.Item.Type != "error":
 			out.toolCalls++
 		case e.Type == "turn.completed":
 			out.turns++

@@ -91,8 +91,8 @@ func clientOf(name string) client {
 	return nil
 }
 
-// Check says whether a task's executor can be used.
-func Check(t delegate.Task) error {
+// Check says whether a task's executor can be used; allowShell is the configuration's.
+func Check(t delegate.Task, allowShell bool) error {
 	switch {
 	case t.Executor == "":
 		return nil
@@ -100,6 +100,8 @@ func Check(t delegate.Task) error {
 		return &delegate.FieldError{Field: "executor", Want: fmt.Sprintf("takes one of %s, not %q", strings.Join(Names, ", "), t.Executor), Do: "leave executor out for the model alone"}
 	case t.Mode != "" && t.Mode != delegate.ModeAgent:
 		return &delegate.FieldError{Field: "executor", Want: "is for mode agent, and this is mode " + t.Mode, Do: "leave mode out"}
+	case t.Executor == "codex" && !t.AllowShell && !allowShell:
+		return &delegate.FieldError{Field: "executor", Want: "is codex, which writes files through commands only, and those are not allowed", Do: "set allow_shell, or use another executor"}
 	}
 	if _, err := exec.LookPath(t.Executor); err != nil {
 		return hint.New(fmt.Sprintf("the executor %s is not installed: no program of this name is in PATH", t.Executor), "install it, or leave executor out")

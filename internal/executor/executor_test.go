@@ -178,16 +178,19 @@ func TestCheck(t *testing.T) {
 	install(t, "opencode", "exit 0")
 	t.Setenv("PATH", strings.Split(os.Getenv("PATH"), string(os.PathListSeparator))[0])
 	var field *delegate.FieldError
-	if err := Check(delegate.Task{Executor: "vim"}); !errors.As(err, &field) || field.Field != "executor" {
+	if err := Check(delegate.Task{Executor: "vim"}, false); !errors.As(err, &field) || field.Field != "executor" {
 		t.Error(err)
 	}
-	if err := Check(delegate.Task{Executor: "opencode", Mode: "files"}); !errors.As(err, &field) {
+	if err := Check(delegate.Task{Executor: "opencode", Mode: "files"}, false); !errors.As(err, &field) {
 		t.Error(err)
 	}
-	if err := Check(delegate.Task{Executor: "codex"}); err == nil || !strings.Contains(err.Error(), "not installed") {
+	if err := Check(delegate.Task{Executor: "codex"}, true); err == nil || !strings.Contains(err.Error(), "not installed") {
 		t.Error(err)
 	}
-	if err := errors.Join(Check(delegate.Task{Executor: "opencode"}), Check(delegate.Task{})); err != nil {
+	if err := Check(delegate.Task{Executor: "codex"}, false); !errors.As(err, &field) || !strings.Contains(err.Error(), "commands") {
+		t.Error(err)
+	}
+	if err := errors.Join(Check(delegate.Task{Executor: "opencode"}, false), Check(delegate.Task{}, false)); err != nil {
 		t.Error(err)
 	}
 }

@@ -88,7 +88,8 @@ func readManifest(store, root, path string) (installed, bool) {
 	}
 	m := installed{name: name}
 	for _, layer := range document.Layers {
-		if layer.Size < 0 {
+		// No real layer is near the limit; without one, a few of them add up to less than nothing.
+		if layer.Size < 0 || layer.Size > 1<<50 || len(document.Layers) > 1000 {
 			return installed{}, false
 		}
 		m.size += layer.Size

@@ -8,20 +8,22 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 )
 
 func main() {
 	results := flag.String("results", "docs/results.md", "the page to write into")
 	figures := flag.String("json", "", "also write the figures here")
+	control := flag.Int("control", 0, "play the layout with the task first for so many tasks only; 0: all")
 	flag.Parse()
-	if err := run(*results, *figures); err != nil {
+	if err := run(*results, *figures, *control); err != nil {
 		fmt.Fprintln(os.Stderr, "reuse:", err)
 		os.Exit(1)
 	}
 }
 
-func run(results, figures string) error {
-	args := []string{"test", "./test/reuse", "-count=1", "-timeout", "60m", "-v", "-run", "TestReuse", "-args"}
+func run(results, figures string, control int) error {
+	args := []string{"test", "./test/reuse", "-count=1", "-timeout", "60m", "-v", "-run", "TestReuse", "-args", "-control", strconv.Itoa(control)}
 	for name, path := range map[string]string{"-results": results, "-figures": figures} {
 		if path == "" {
 			continue

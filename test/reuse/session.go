@@ -36,6 +36,7 @@ var layouts = []layout{ours, byPath, taskFirst}
 type figure struct {
 	Engine    string  `json:"engine"`
 	Layout    layout  `json:"layout"`
+	Tasks     int     `json:"tasks"`
 	Prompt    int     `json:"prompt_tokens"`
 	Cached    int     `json:"cached_tokens"`
 	Prefilled int     `json:"prefilled_tokens"`
@@ -139,7 +140,7 @@ func (s session) ideal(count func(string) (int, error), system string) (int, err
 
 // play sends the first n tasks of the session in one layout and adds up the engine's counters.
 func (s session) play(ctx context.Context, c delegate.Completer, order layout, n int) (figure, error) {
-	f := figure{Layout: order}
+	f := figure{Layout: order, Tasks: n}
 	var kept delegate.Session
 	for i := range n {
 		in := s.task(i)

@@ -20,7 +20,11 @@ func table(figures []figure, versions string) string {
 		tasks, files, fileTokens, changedAt+1, addedAt+1, versions)
 	b.WriteString("| engine | layout | prompt tokens | prefilled | of the ideal | from the cache |\n|---|---|---:|---:|---:|---:|\n")
 	for _, f := range figures {
-		fmt.Fprintf(&b, "| %s | %s | %d | %d | %.2f× | %.1f %% |\n", f.Engine, f.Layout, f.Prompt, f.Prefilled, f.ratio(), 100*float64(f.Cached)/float64(f.Prompt))
+		name, ratio := string(f.Layout), fmt.Sprintf("%.2f×", f.ratio())
+		if f.Tasks < tasks { // the ideal is the whole session's
+			name, ratio = fmt.Sprintf("%s, the first %d tasks only", f.Layout, f.Tasks), "–"
+		}
+		fmt.Fprintf(&b, "| %s | %s | %d | %d | %s | %.1f %% |\n", f.Engine, name, f.Prompt, f.Prefilled, ratio, 100*float64(f.Cached)/float64(f.Prompt))
 	}
 	return b.String()
 }

@@ -24,13 +24,22 @@ import (
 // Delegate has a task, or a batch of them, done and proven. The result is a *delegate.Result, a
 // *delegate.BatchResult, or a *TaskStatus for what goes on in the background.
 func (a *App) Delegate(ctx context.Context, t *delegate.Task, report func(Progress)) (any, error) {
-	root, dir, err := folders(callOf(ctx), t.Workdir)
+	t, err := spreadBatch(t)
+	if err != nil {
+		return nil, err
+	}
+	root, _, err := folders(callOf(ctx), t.Workdir)
 	if err != nil {
 		return nil, err
 	}
 	t, external, err := a.withExecutor(t)
 	if err != nil {
 		return nil, err
+	}
+	if len(t.Tasks) == 0 {
+		if _, err := delegate.Validate(*t); err != nil { // a malformed task needs no engine to be found out
+			return nil, err
+		}
 	}
 	if _, err := a.repairTree(root); err != nil {
 		a.warn(err.Error())
@@ -39,20 +48,33 @@ func (a *App) Delegate(ctx context.Context, t *delegate.Task, report func(Progre
 		return a.inBackground(ctx, "delegate", t, first(t.Task, "a batch"), taskLimit(t), report)
 	}
 	report(Progress{Phase: "preparing"})
-	to, err := a.target(ctx, t, report)
-	if err != nil {
-		return nil, err
+	if len(t.Tasks) > 0 {
+		return a.batch(ctx, t, report)
 	}
-	defer to.close()
-	w, err := a.newWork(ctx, root, dir, t, to, report)
+	w, err := a.openWork(ctx, t, report)
 	if err != nil {
 		return nil, err
 	}
 	defer w.close()
-	if len(t.Tasks) > 0 {
-		return w.batch(ctx, t)
-	}
 	return w.single(ctx, t)
+}
+
+// openWork finds the endpoint and the folders for a task, or for tasks that share both.
+func (a *App) openWork(ctx context.Context, t *delegate.Task, report func(Progress)) (*work, error) {
+	root, dir, err := folders(callOf(ctx), t.Workdir)
+	if err != nil {
+		return nil, err
+	}
+	to, err := a.target(ctx, t, report)
+	if err != nil {
+		return nil, err
+	}
+	w, err := a.newWork(ctx, root, dir, t, to, report)
+	if err != nil {
+		to.close()
+		return nil, err
+	}
+	return w, nil
 }
 
 // folders are the project, where the log and the lock belong, and the working folder, to which paths are relative. A
@@ -162,14 +184,14 @@ func (a *App) newWork(ctx context.Context, root, dir string, t *delegate.Task, t
 		err = a.addExecutor(w, dir, t)
 	}
 	if err != nil {
-		_ = tree.Close()
+		w.closeFiles()
 		return nil, err
 	}
 	pool := slots.Open(a.layout, to.key, to.limits.Slots)
 	w.runner.MoreSlots = func(n int) ([]int, func()) { return lend(pool.More(n)) }
 	w.place = &place{pool: pool, index: state.preferred(), waiting: func() { report(Progress{Phase: "waiting for a free slot"}) }}
 	if _, err := w.place.take(ctx); err != nil {
-		_ = tree.Close()
+		w.closeFiles()
 		return nil, err
 	}
 	return w, nil
@@ -187,8 +209,14 @@ func lend(more []*slots.Slot) (indexes []int, release func()) {
 	}
 }
 
+// close lets go of everything, the endpoint included.
 func (w *work) close() {
 	w.place.release()
+	w.closeFiles()
+	w.to.close()
+}
+
+func (w *work) closeFiles() {
 	if w.loop != nil {
 		_ = w.loop.Close()
 	}
@@ -208,35 +236,6 @@ func (w *work) single(ctx context.Context, t *delegate.Task) (any, error) {
 	}
 	w.to.priced(&res)
 	return &res, nil
-}
-
-func (w *work) batch(ctx context.Context, t *delegate.Task) (any, error) {
-	jobs := make([]delegate.Job, len(t.Tasks))
-	for i, sub := range t.Tasks {
-		jobs[i] = w.job(inherit(*t, sub))
-	}
-	res, err := w.runner.Batch(ctx, jobs)
-	var engine *delegate.EngineError
-	if err != nil && !errors.As(err, &engine) {
-		return nil, w.explain(ctx, err)
-	}
-	for i := range res.Results {
-		w.to.priced(&res.Results[i])
-	}
-	return &res, nil
-}
-
-// inherit fills what a batch's task leaves open from the batch.
-func inherit(batch, t delegate.Task) delegate.Task {
-	if t.Verify == nil {
-		t.Verify = batch.Verify
-	}
-	if len(t.ContextFiles) == 0 {
-		t.ContextFiles = batch.ContextFiles
-	}
-	t.Model, t.Tier, t.Profile = first(t.Model, batch.Model), first(t.Tier, batch.Tier), first(t.Profile, batch.Profile)
-	t.TaskType, t.Executor = first(t.TaskType, batch.TaskType), first(t.Executor, batch.Executor)
-	return t
 }
 
 func (w *work) job(t delegate.Task) delegate.Job {

@@ -1,0 +1,57 @@
+package app
+
+import (
+	"encoding/json"
+	"errors"
+	"reflect"
+	"strings"
+	"testing"
+
+	"localllm/delegate"
+)
+
+// A batch's dry_run that was not handed on once wrote files.
+func TestATaskOfABatchTakesWhatItLeavesOpenFromTheBatch(t *testing.T) {
+	batch := delegate.Task{
+		Verify: json.RawMessage(`"go test ./..."`), VerifyTimeoutS: 9, Attempts: 2, TimeoutS: 60, OnFailure: "keep", DryRun: true, Workdir: "sub",
+		Profile: "team", Tier: "deep", Model: "m", ContextFiles: []string{"a.go"}, AllowPaths: []string{".mcp.json"}, Protect: []string{"p"}, TaskType: "fix",
+		Background: true, MaxTokens: 100,
+	}
+	item := delegate.Task{Task: "x", OutputFiles: []delegate.OutputFile{{Path: "x.go"}}, Attempts: 1, Model: "own"}
+	batch.Tasks = []delegate.Task{item}
+	got := inherit(batch, item)
+	want := batch
+	want.Task, want.OutputFiles, want.Attempts, want.Model, want.Tasks, want.Background = "x", item.OutputFiles, 1, "own", nil, false
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got  %+v\nwant %+v", got, want)
+	}
+	text := inherit(batch, delegate.Task{Task: "explain"})
+	if text.Verify != nil || text.VerifyTimeoutS != 0 || text.Attempts != 2 {
+		t.Errorf("a task without files took the verify: %+v", text)
+	}
+}
+
+func TestABatchIsCheckedWhole(t *testing.T) {
+	out := func(names ...string) []delegate.OutputFile {
+		var list []delegate.OutputFile
+		for _, n := range names {
+			list = append(list, delegate.OutputFile{Path: n})
+		}
+		return list
+	}
+	for field, tasks := range map[string][]delegate.Task{
+		"tasks[1].task":                 {{Task: "a"}, {Task: " "}},
+		"tasks[1].output_files[1].path": {{Task: "a", OutputFiles: out("x")}, {Task: "b", OutputFiles: out("y", "./x")}},
+		"tasks[0].task_type":            {{Task: "a", TaskType: "poem"}},
+	} {
+		_, err := spreadBatch(&delegate.Task{Tasks: tasks})
+		var bad *delegate.FieldError
+		if !errors.As(err, &bad) || bad.Field != field || strings.TrimSpace(bad.Do) == "" {
+			t.Errorf("%s: %v", field, err)
+		}
+	}
+	fine := &delegate.Task{Tasks: []delegate.Task{{Task: "a", OutputFiles: out("x"), Workdir: "one"}, {Task: "b", OutputFiles: out("x"), Workdir: "two"}}}
+	if _, err := spreadBatch(fine); err != nil {
+		t.Errorf("the same name in two folders: %v", err)
+	}
+}

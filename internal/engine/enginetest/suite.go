@@ -223,13 +223,3 @@ func stop(t *testing.T, server lifecycle.Server) lifecycle.Stopped {
 	}
 	return stopped
 }
-
-// until polls for a state that nothing announces.
-func until(t *testing.T, what string, limit time.Duration, is func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(limit); !is(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("not within %v: %s", limit, what)
-		}
-	}
-}

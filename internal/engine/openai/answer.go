@@ -163,7 +163,8 @@ func (a *answer) take(k chunk, whole bool) {
 	if k.Model != "" {
 		a.out.Model = k.Model
 	}
-	for _, one := range k.Choices {
+	if len(k.Choices) > 0 { // only one is asked for
+		one := k.Choices[0]
 		t := one.Delta
 		if whole {
 			t = one.Message
@@ -172,7 +173,6 @@ func (a *answer) take(k chunk, whole bool) {
 		if one.Finish != "" {
 			a.out.Finish, a.ended = finish(one.Finish), true
 		}
-		break // only one is asked for
 	}
 	if u := k.Usage; u != nil {
 		a.out.Tokens = delegate.Tokens{Prompt: u.Prompt, Cached: max(u.Details.Cached, u.CacheHits), Generated: u.Generated}

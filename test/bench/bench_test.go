@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -61,7 +62,8 @@ func TestAModelIsTriedByTasks(t *testing.T) {
 		{When: []string{"Write report.sql", "Ada|0|0"}, Say: say("report.sql", right)},
 	}
 	cmd := exec.Command(harness.Binary(t), "bench", "--model", harness.Model(t, script, practice.Options{}), "--tasks", "s*", "--context", "16384", "--json")
-	cmd.Env, cmd.Dir = harness.Env(t, harness.Home(t)), t.TempDir()
+	home := harness.Home(t)
+	cmd.Env, cmd.Dir = harness.Env(t, home), t.TempDir()
 	var progress strings.Builder
 	cmd.Stderr = &progress
 	out, err := cmd.Output()
@@ -83,6 +85,9 @@ func TestAModelIsTriedByTasks(t *testing.T) {
 		case o.Name != "sql-report" && (o.Solved || o.Reason == ""):
 			t.Errorf("%+v", o)
 		}
+	}
+	if _, err := os.Stat(filepath.Join(home, "state", "outcomes.json")); !os.IsNotExist(err) {
+		t.Errorf("the score learns from a trial: %v", err)
 	}
 	if !strings.Contains(progress.String(), "of 4, ") {
 		t.Errorf("no progress in %q", progress.String())

@@ -23,7 +23,7 @@ func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
 // coldJoinedStop plays, in turns with a server started by hand, the life of an engine that two sessions share.
 func coldJoinedStop(ctx context.Context, b *box) ([]row, error) {
-	var hand, cold, joined, first, stop, ended []float64
+	var hand, cold, load, warm, joined, first, stop, ended []float64
 	for range coldRounds {
 		took, err := b.byHand(ctx)
 		if err != nil {
@@ -35,10 +35,13 @@ func coldJoinedStop(ctx context.Context, b *box) ([]row, error) {
 		}
 		hand, cold, joined, first = append(hand, ms(took)), append(cold, ms(l.cold)), append(joined, ms(l.joined)), append(first, ms(l.first))
 		stop, ended = append(stop, ms(l.stop)), append(ended, ms(l.ended))
+		load, warm = append(load, l.loadMS), append(warm, l.warmMS)
 	}
 	rows := []row{
 		{Name: "llama-server started by hand, to its first token", Unit: "ms", Samples: hand},
 		{Name: "enable, cold, with llama-server", Unit: "ms", Samples: cold, Note: "in turns with the line above; from the call to its answer, keeper's start and estimate included"},
+		{Name: "of that, until the engine was ready, as the keeper counts", Unit: "ms", Samples: load},
+		{Name: "of that, warming: the first prompt that every delegation begins with", Unit: "ms", Samples: warm},
 		{Name: "a second session joins", Unit: "ms", Samples: joined, Limit: 50},
 		{Name: "first answer after enable", Unit: "ms", Samples: first, Note: "a delegation in text mode, whole"},
 		{Name: "disable by the last session", Unit: "ms", Samples: stop, Limit: 2000},
@@ -51,7 +54,10 @@ func coldJoinedStop(ctx context.Context, b *box) ([]row, error) {
 	return rows, nil
 }
 
-type life struct{ cold, joined, first, stop, ended time.Duration }
+type life struct {
+	cold, joined, first, stop, ended time.Duration
+	loadMS, warmMS                   float64 // of cold
+}
 
 func (b *box) life(ctx context.Context) (l life, err error) {
 	home, env, err := b.home()
@@ -69,10 +75,15 @@ func (b *box) life(ctx context.Context) (l life, err error) {
 	}
 	defer two.close()
 	enable := map[string]any{"action": "enable", "model": b.model, "engine": "llama-server", "context": 8192}
-	var e struct{ Started string }
+	var e struct {
+		Started string
+		LoadMS  float64 `json:"load_ms"`
+		WarmMS  float64 `json:"warm_ms"`
+	}
 	if l.cold, err = one.call(enable, &e); err != nil || e.Started != "cold" {
 		return l, unexpected("enable", e.Started, err)
 	}
+	l.loadMS, l.warmMS = e.LoadMS, e.WarmMS
 	if l.joined, err = two.call(enable, &e); err != nil || e.Started != "joined" {
 		return l, unexpected("the second enable", e.Started, err)
 	}

@@ -1,6 +1,5 @@
 //go:build !linux
 
-// Command bench measures the whole product on Linux, where its figures about processes can be read.
 package main
 
 import (
@@ -8,6 +7,7 @@ import (
 	"os"
 )
 
+// The figures about processes are read as Linux has them.
 func main() {
 	fmt.Fprintln(os.Stderr, "bench: only on Linux; «localllm bench --model MODEL» measures a model anywhere")
 	os.Exit(1)

@@ -148,7 +148,7 @@ func (d *delegation) warn(warnings ...string) {
 
 func (d *delegation) say(phase string) {
 	if d.Progress != nil {
-		d.Progress(Update{Phase: phase, Attempt: len(d.res.Attempts) + 1, Attempts: d.Task.Attempts})
+		d.Progress(Update{Phase: phase, Attempt: min(len(d.res.Attempts)+1, d.Task.Attempts), Attempts: d.Task.Attempts})
 	}
 }
 

@@ -57,10 +57,9 @@ func (a *App) Enable(ctx context.Context, in *request.Enable, report func(Progre
 	if in.Profile != "" {
 		return a.enableProfile(ctx, in)
 	}
-	if a.wantsBackground(ctx, in.Background) {
-		copied := *in
-		copied.Background = false
-		return a.inBackground(ctx, "enable", &copied, "enable "+in.Model, defaultEnableTime, report)
+	background := a.wantsBackground(ctx, in.Background)
+	if background && (in.Background || !a.servesNow(ctx)) {
+		return a.inBackground(ctx, "enable", in, "enable "+in.Model, defaultEnableTime, report)
 	}
 	a.cleanPromptStates()
 	bound, err := a.binding(ctx)
@@ -75,12 +74,21 @@ func (a *App) Enable(ctx context.Context, in *request.Enable, report func(Progre
 	if err != nil {
 		return nil, err
 	}
+	if got == nil && background {
+		return a.inBackground(ctx, "enable", in, "enable "+in.Model, defaultEnableTime, report)
+	}
 	if got == nil {
 		if got, err = a.start(ctx, in, r, report); err != nil {
 			return nil, err
 		}
 	}
 	return a.finishEnable(ctx, in, got, report)
+}
+
+// servesNow reports whether an engine is ready: joining it takes milliseconds, and no background task.
+func (a *App) servesNow(ctx context.Context) bool {
+	st, err := a.client.Status(ctx)
+	return err == nil && st.State == lifecycle.Ready
 }
 
 // oneModel takes llm apart into model and persist, which may be given instead but not besides.

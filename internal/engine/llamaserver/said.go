@@ -18,7 +18,6 @@ type said struct {
 	mu        sync.Mutex
 	phase     string
 	began     time.Time
-	detail    string
 	done      int64
 	listening bool   // it has bound its port: what answers there is it
 	bindFail  bool   // somebody else has the port
@@ -73,9 +72,6 @@ func (s *said) line(text string) {
 	default:
 		s.figures(text)
 	}
-	if s.phase != "starting" {
-		s.detail = strip(text)
-	}
 }
 
 func (s *said) figures(text string) {
@@ -115,14 +111,14 @@ func strip(line string) string {
 
 func (s *said) enter(phase string) {
 	if s.phase != phase {
-		s.phase, s.began, s.detail, s.done = phase, time.Now(), "", 0
+		s.phase, s.began, s.done = phase, time.Now(), 0
 	}
 }
 
 // tick reports how far loading is, by the memory that the process holds.
 func (s *said) tick(resident int64) {
 	s.mu.Lock()
-	p := lifecycle.Progress{Phase: s.phase, Detail: s.detail, Seconds: int(time.Since(s.began).Seconds())}
+	p := lifecycle.Progress{Phase: s.phase, Seconds: int(time.Since(s.began).Seconds())}
 	if s.total > 0 && s.phase == "loading" {
 		s.done = max(s.done, min(resident, s.total))
 		p.Done, p.Total, p.Unit = s.done, s.total, "bytes"

@@ -184,7 +184,6 @@ type said struct {
 	listening bool
 	taken     bool
 	phase     string
-	detail    string
 	errors    []string
 }
 
@@ -210,7 +209,6 @@ func (s *said) line(text string) {
 		}
 		s.errors = append(s.errors, text[:min(len(text), 500)])
 	}
-	s.detail = text[:min(len(text), 200)]
 }
 
 func (s *said) enter(phase string) {
@@ -232,7 +230,7 @@ func (s *said) progress() lifecycle.Progress {
 	if phase == "" {
 		phase = "starting"
 	}
-	return lifecycle.Progress{Phase: phase, Detail: s.detail}
+	return lifecycle.Progress{Phase: phase}
 }
 
 func (s *said) troubles() []string {

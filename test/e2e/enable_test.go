@@ -1,0 +1,63 @@
+//go:build unix
+
+package e2e
+
+import (
+	"encoding/json"
+	"os"
+	"strconv"
+	"testing"
+	"time"
+
+	"localllm/internal/practice"
+	"localllm/test/harness"
+)
+
+// An enable in the background answers at once, and what it began is collected by its task and belongs to the session.
+func TestEnableInTheBackground(t *testing.T) {
+	m := &machine{t: t, project: t.TempDir(), env: harness.Env(t, harness.Home(t))}
+	model := harness.Model(t, practice.Script{{Say: "hello\n"}}, practice.Options{})
+	while := []string{"--while-pid", strconv.Itoa(os.Getpid())}
+	enable := append([]string{"enable", "--model", model, "--context", "4096", "--json"}, while...)
+	t.Cleanup(func() { m.ok(append([]string{"disable"}, while...)...) })
+
+	var begun struct {
+		TaskID string `json:"task_id"`
+		Status string `json:"status"`
+	}
+	began := time.Now()
+	m.into(&begun, append(enable, "--background")...)
+	if begun.TaskID == "" || begun.Status != "queued" && begun.Status != "running" {
+		t.Fatalf("%+v after %v", begun, time.Since(began))
+	}
+
+	var done struct {
+		Enabled bool   `json:"enabled"`
+		Started string `json:"started"`
+	}
+	m.into(&done, append([]string{"status", "--task-id", begun.TaskID, "--wait-s", "60", "--json"}, while...)...)
+	if !done.Enabled || done.Started != "cold" {
+		t.Errorf("the task's result: %+v", done)
+	}
+	var now struct {
+		Enabled bool   `json:"enabled"`
+		State   string `json:"state"`
+	}
+	m.into(&now, append([]string{"status", "--json"}, while...)...)
+	if !now.Enabled || now.State != "ready" {
+		t.Errorf("status: %+v", now)
+	}
+	m.into(&done, enable...)
+	if done.Started != "joined" {
+		t.Errorf("the same again: %+v", done)
+	}
+}
+
+// into runs a command and reads its JSON.
+func (m *machine) into(v any, args ...string) {
+	m.t.Helper()
+	out := m.ok(args...)
+	if err := json.Unmarshal([]byte(out), v); err != nil {
+		m.t.Fatalf("localllm %q: %v\n%s", args, err, out)
+	}
+}

@@ -17,7 +17,8 @@ func serverCommands() []*cobra.Command {
 	mcp := &cobra.Command{
 		Use: "mcp", Short: "serve the tool to a coding agent over MCP", GroupID: "setup", Args: cobra.NoArgs,
 		Long: "Started by the coding agent itself, over standard input and output. «localllm install» registers it there.\n" +
-			"With --http it serves clients that need that, on a loopback address only.",
+			"With --http it serves clients that need that, on a loopback address only; the project is then the folder it was\n" +
+			"started in, or CLAUDE_PROJECT_DIR.",
 		Example: "  localllm mcp\n  localllm mcp --http 127.0.0.1:8765",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			theApp, err := open(cmd)

@@ -33,10 +33,17 @@ func (e *Engine) Pull(ctx context.Context, model string, host lifecycle.Host) er
 		return err
 	}
 	if err := pull(ctx, s.api, model, host.Report); err != nil {
+		if ctx.Err() != nil {
+			time.Sleep(noteTime)
+		}
 		return s.explain(ctx, err, host.LogPath)
 	}
 	return nil
 }
+
+// noteTime is for Ollama to note what has arrived, once it hears that nobody waits any more. A server that is ended
+// before that begins again from nothing.
+const noteTime = 500 * time.Millisecond
 
 // serve starts a server of our own with nothing loaded.
 func (e *Engine) serve(ctx context.Context, host lifecycle.Host) (string, func(), error) {

@@ -42,14 +42,14 @@ func (id Identity) Alive() bool {
 }
 
 func (id Identity) same(now Identity) bool {
-	return id.PID > 1 && id.Start != 0 && id.PID == now.PID && id.Start == now.Start && id.Boot == now.Boot
+	return id.PID > 0 && id.Start != 0 && id.PID == now.PID && id.Start == now.Start && id.Boot == now.Boot
 }
 
 // Ours reports whether id is alive and provably was started by us: besides pid, start time and boot, its environment
 // carries the nonce where the system lets us see it (Linux), else its executable is the recorded one.
 func (id Identity) Ours() bool {
 	now, err := Identify(id.PID)
-	if err != nil || !id.same(now) {
+	if err != nil || !id.same(now) || id.PID == 1 { // the first process of a container may be a client, and is never ours
 		return false
 	}
 	if nonce, visible := nonceOf(id.PID); visible {

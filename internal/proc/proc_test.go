@@ -192,3 +192,18 @@ func TestTailKeepsTheEnd(t *testing.T) {
 		t.Errorf("tail %q, lost %d", tail.String(), tail.Lost())
 	}
 }
+
+// In a container the coding client itself can be process 1: its life counts, and nothing of it is ever ours.
+func TestTheFirstProcessLivesAndIsNeverOurs(t *testing.T) {
+	first, err := Identify(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !first.Alive() {
+		t.Error("process 1 counts as dead")
+	}
+	first.Nonce = "x"
+	if first.Ours() || !errors.Is(Signal(first, 0), ErrNotThere) {
+		t.Error("process 1 counts as ours")
+	}
+}

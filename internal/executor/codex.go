@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 )
 
-// codex speaks the Responses API only. It edits by patches; its own sandbox keeps those within the copy.
+// codex speaks the Responses API only, and of a model that it doesn't know it wants all files written by commands.
 type codex struct{}
 
 func (codex) prepare(r *run, prompt string) ([]string, []string, error) {
@@ -16,10 +16,15 @@ func (codex) prepare(r *run, prompt string) ([]string, []string, error) {
 	if err := os.MkdirAll(home, 0o700); err != nil {
 		return nil, nil, err
 	}
+	// Its own sandbox can't be set up within another one: every command would fail. So it has one only where ours is missing.
+	sandbox := "workspace-write"
+	if r.contained() {
+		sandbox = "danger-full-access"
+	}
 	conf := fmt.Sprintf(`model = %q
 model_provider = "local"
 approval_policy = "never"
-sandbox_mode = "workspace-write"
+sandbox_mode = %q
 web_search = "disabled"
 
 [features]
@@ -30,7 +35,7 @@ name = "local"
 base_url = %q
 wire_api = "responses"
 env_key = %q
-`, r.Endpoint.Model, r.task.AllowShell, r.Endpoint.base()+"/v1", keyVariable)
+`, r.Endpoint.Model, sandbox, r.task.AllowShell, r.Endpoint.base()+"/v1", keyVariable)
 	env := []string{"CODEX_HOME=" + home}
 	if r.Endpoint.Key == "" {
 		env = append(env, keyVariable+"=none")

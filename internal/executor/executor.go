@@ -59,6 +59,7 @@ type run struct {
 	client client
 	home   string // the client's own: configuration, state, temporary files
 	copy   copied
+	box    containment.Box // around the client
 }
 
 // client is what differs from one agent to the next.
@@ -137,13 +138,14 @@ func (w *Worker) Work(ctx context.Context, order delegate.WorkOrder) (delegate.W
 	if order.Progress != nil {
 		order.Progress(delegate.Update{Phase: order.Task.Executor + " is working"})
 	}
-	said, box, exit, err := r.start(ctx, prompt(order))
+	r.box = containment.Find(ctx, w.Self)
+	said, exit, err := r.start(ctx, prompt(order))
 	if err != nil {
 		return delegate.WorkDone{}, err
 	}
 	done := delegate.WorkDone{
 		Text: clip(said.text), Tokens: said.tokens, Turns: said.turns, ToolCalls: said.toolCalls, AgentSource: r.task.Executor,
-		Containment: "a private copy of the working folder, " + r.task.Executor + "'s own permissions; " + box, StopReason: delegate.FinishStop,
+		Containment: r.held(), StopReason: delegate.FinishStop,
 	}
 	if exit != 0 {
 		done.Unusable = fmt.Sprintf("%s ended with exit %d", r.task.Executor, exit)
@@ -155,27 +157,38 @@ func (w *Worker) Work(ctx context.Context, order delegate.WorkOrder) (delegate.W
 	return r.takeOver(order, done, said)
 }
 
+// contained reports whether there is a sandbox of ours around the client.
+func (r *run) contained() bool { return r.box.Name != "" && r.box.Name != containment.None.Name }
+
+// held says what keeps the client within its bounds.
+func (r *run) held() string {
+	own := ", " + r.task.Executor + "'s own permissions; "
+	if _, ok := r.client.(codex); ok && r.contained() {
+		own = "; " // it has none then
+	}
+	return "a private copy of the working folder" + own + r.box.Name + " around it"
+}
+
 // start runs the client to its end.
-func (r *run) start(ctx context.Context, prompt string) (report, string, int, error) {
+func (r *run) start(ctx context.Context, prompt string) (report, int, error) {
 	for _, dir := range []string{r.home, filepath.Join(r.home, "tmp")} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
-			return report{}, "", 0, fmt.Errorf("making a folder for the executor: %w", err)
+			return report{}, 0, fmt.Errorf("making a folder for the executor: %w", err)
 		}
 	}
 	args, env, err := r.client.prepare(r, prompt)
 	if err != nil {
-		return report{}, "", 0, fmt.Errorf("preparing %s: %w", r.task.Executor, err)
+		return report{}, 0, fmt.Errorf("preparing %s: %w", r.task.Executor, err)
 	}
 	program, err := exec.LookPath(r.task.Executor)
 	if err != nil {
-		return report{}, "", 0, fmt.Errorf("starting %s: %w", r.task.Executor, err)
+		return report{}, 0, fmt.Errorf("starting %s: %w", r.task.Executor, err)
 	}
-	box := containment.Find(ctx, r.Self)
 	hide := containment.Hidden(os.Getenv("HOME"))
 	hide = slices.DeleteFunc(hide, func(p string) bool { return within(program, p) }) // an agent may be installed there
-	path, args, err := box.Command(containment.Policy{Write: []string{r.home, r.copy.dir}, Hide: hide, Network: true}, append([]string{program}, args...))
+	path, args, err := r.box.Command(containment.Policy{Write: []string{r.home, r.copy.dir}, Hide: hide, Network: true}, append([]string{program}, args...))
 	if err != nil {
-		return report{}, "", 0, err
+		return report{}, 0, err
 	}
 	out, errs := proc.Tail{Limit: keptOutput}, proc.Tail{Limit: 4 << 10}
 	exit, err := proc.Run(ctx, proc.Command{
@@ -183,13 +196,13 @@ func (r *run) start(ctx context.Context, prompt string) (report, string, int, er
 		Nonce: proc.NewNonce(), Grace: grace, Death: syscall.SIGKILL,
 	})
 	if err != nil {
-		return report{}, "", exit, err
+		return report{}, exit, err
 	}
 	said := r.client.read(r, []byte(out.String()))
 	if said.failure == "" && exit != 0 {
 		said.failure = strings.TrimSpace(errs.String())
 	}
-	return said, box.Name + " around it", exit, nil
+	return said, exit, nil
 }
 
 // takeOver writes what the client changed and was asked for.

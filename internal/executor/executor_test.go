@@ -13,6 +13,7 @@ import (
 	"go.uber.org/goleak"
 
 	"localllm/delegate"
+	"localllm/internal/containment"
 	"localllm/internal/paths"
 	"localllm/internal/workspace"
 )
@@ -171,6 +172,22 @@ func TestWhatIsNotGrantedIsDenied(t *testing.T) {
 	r.task.AllowShell = true
 	if raw, _ = json.Marshal(r.permissions()); !strings.Contains(string(raw), `"bash":"allow"`) {
 		t.Errorf("%s", raw)
+	}
+}
+
+// Codex' own sandbox fails within ours, and must not be off without ours.
+func TestCodexIsAlwaysInASandbox(t *testing.T) {
+	for name, want := range map[string]string{"": "workspace-write", "none": "workspace-write", "landlock": "danger-full-access"} {
+		r := &run{Worker: &Worker{}, task: delegate.Task{Executor: "codex"}, client: codex{}, home: t.TempDir(), box: containment.Box{Name: name}}
+		if _, _, err := (codex{}).prepare(r, "t"); err != nil {
+			t.Fatal(err)
+		}
+		if conf := read(t, filepath.Join(r.home, ".codex", "config.toml")); !strings.Contains(conf, `sandbox_mode = "`+want+`"`) {
+			t.Errorf("within %q:\n%s", name, conf)
+		}
+		if told := r.held(); strings.Contains(told, "codex's own") != (want == "workspace-write") {
+			t.Errorf("within %q: %s", name, told)
+		}
 	}
 }
 

@@ -35,6 +35,14 @@ func toolCall(path, content string) string {
 	return fmt.Sprintf("<tool_call>\n{\"name\": \"write\", \"arguments\": %s}\n</tool_call>", raw)
 }
 
+// codexCall is the same for Codex' exec_command, its only way to write a file.
+func codexCall(path, content string) string {
+	raw, _ := json.Marshal(struct {
+		Cmd string `json:"cmd"`
+	}{fmt.Sprintf("cat > %s <<'EOF'\n%sEOF\n", path, content)})
+	return fmt.Sprintf("<tool_call>\n{\"name\": \"exec_command\", \"arguments\": %s}\n</tool_call>", raw)
+}
+
 // executing is a world whose managed engine runs a practice model that calls tools.
 func executing(t *testing.T) (w *world, outside string) {
 	t.Helper()
@@ -51,6 +59,12 @@ func executing(t *testing.T) (w *world, outside string) {
 		{When: []string{"CLAUDE-INSIDE", answered}, Say: "FINAL-ANSWER the file is there."},
 		{When: []string{"CLAUDE-OUTSIDE"}, Say: claudeCall(outside, "escaped\n")},
 		{When: []string{"CLAUDE-OUTSIDE", answered}, Say: "FINAL-ANSWER it did not work."},
+		{When: []string{"CODEX-INSIDE"}, Say: codexCall("slug.txt", slug)},
+		{When: []string{"CODEX-INSIDE", answered}, Say: "FINAL-ANSWER the file is there."},
+		{When: []string{"CODEX-OUTSIDE"}, Say: codexCall(outside, "escaped\n")},
+		{When: []string{"CODEX-OUTSIDE", answered}, Say: "FINAL-ANSWER it did not work."},
+		{When: []string{"CODEX-OTHER"}, Say: codexCall("other.txt", "undeclared\n")},
+		{When: []string{"CODEX-OTHER", answered}, Say: "FINAL-ANSWER that is not what was asked for."},
 		{When: []string{"MAKE-OTHER"}, Say: toolCall("other.txt", "undeclared\n")},
 		{When: []string{"MAKE-OTHER", answered}, Say: "FINAL-ANSWER that did not work either."},
 	}, practice.Options{Tools: true, Context: 65536})
@@ -137,5 +151,36 @@ func TestClaudeCodeExecutes(t *testing.T) {
 		t.Fatalf("%+v", res)
 	}
 	t.Logf("%.1f s, tokens %+v", res.Seconds, res.Tokens)
+	w.proven()
+}
+
+// TestCodexExecutes is the same with Codex, which speaks Responses and writes by commands only: without them it is
+// refused before anything starts.
+func TestCodexExecutes(t *testing.T) {
+	w, outside := executing(t)
+	defer w.disable()
+	verify, _ := json.Marshal(prove)
+	declared := []delegate.OutputFile{{Path: "slug.txt"}}
+	_, err := w.run(time.Minute, nil, w.binary, "delegate", "--executor", "codex", "CODEX-INSIDE please")
+	if err == nil || !strings.Contains(err.Error(), "allow_shell") {
+		t.Errorf("without commands: %v", err)
+	}
+	for mark, told := range map[string]string{"CODEX-OUTSIDE": "wrote none of the declared files", "CODEX-OTHER": "other.txt too"} {
+		res := w.execute(delegate.Task{Task: mark + " please", Executor: "codex", AllowShell: true, OutputFiles: declared, Verify: verify, Attempts: 1})
+		raw, _ := json.Marshal(res)
+		if res.OK || res.Status != delegate.Rejected || len(res.Files) != 0 || !strings.Contains(string(raw), told) {
+			t.Errorf("%s: %s", mark, raw)
+		}
+		for _, path := range []string{outside, filepath.Join(w.project, "other.txt"), filepath.Join(w.project, "slug.txt")} {
+			if _, err := os.Lstat(path); err == nil {
+				t.Errorf("%s: %s was written", mark, path)
+			}
+		}
+	}
+	res := w.execute(delegate.Task{Task: "CODEX-INSIDE please", Executor: "codex", AllowShell: true, OutputFiles: declared, Verify: verify})
+	if !res.OK || res.Status != delegate.Proven || res.Text != "FINAL-ANSWER the file is there." || res.ToolCalls != 1 || res.Tokens.Prompt == 0 {
+		t.Fatalf("%+v", res)
+	}
+	t.Logf("%.1f s, tokens %+v, containment %q", res.Seconds, res.Tokens, res.Containment)
 	w.proven()
 }

@@ -27,8 +27,22 @@ type Repaired struct {
 // Repair puts back what a delegation that died in the middle had written in the project. It looks only at journals
 // whose owner is gone, and costs next to nothing where there is none. It is safe to call from many processes.
 func Repair(layout paths.Layout, projectRoot string) (Repaired, error) {
-	return repair(layout, projectRoot, func(path string) (*filelock.Lock, error) { return filelock.Try(path) })
+	return repair(layout, projectRoot, tryTwice)
 }
+
+// tryTwice waits a little for a lock that seems held: a child that the dead owner was about to start keeps what it
+// inherited until its own program begins.
+func tryTwice(path string) (*filelock.Lock, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), inherited)
+	defer cancel()
+	lock, err := filelock.Take(ctx, path)
+	if errors.Is(err, context.DeadlineExceeded) {
+		return nil, filelock.ErrHeld
+	}
+	return lock, err
+}
+
+const inherited = 50 * time.Millisecond
 
 // Settle is Repair for the holder of the tree's lock: no change is under way then, so a journal that is held is just
 // being repaired by somebody, which it waits for.

@@ -137,6 +137,8 @@ func (s *Session) Answer() Answer {
 		}
 		return a
 	case <-time.After(Patience):
+		s.Signal(syscall.SIGQUIT) // the server says on standard error where it hangs
+		<-s.out
 		s.t.Fatal("the session does not answer")
 	}
 	return Answer{}

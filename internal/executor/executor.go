@@ -34,6 +34,7 @@ type Endpoint struct {
 	Loopback  bool
 	Context   int
 	MaxTokens int
+	Warning   string // what every use of it costs, where that has to be told
 }
 
 // Worker runs clients for tasks that name an executor, and leaves all others to Next. It implements delegate.Worker.
@@ -146,6 +147,9 @@ func (w *Worker) Work(ctx context.Context, order delegate.WorkOrder) (delegate.W
 	done := delegate.WorkDone{
 		Text: clip(said.text), Tokens: said.tokens, Turns: said.turns, ToolCalls: said.toolCalls, AgentSource: r.task.Executor,
 		Containment: r.held(), StopReason: delegate.FinishStop,
+	}
+	if r.Endpoint.Warning != "" {
+		done.Warnings = append(done.Warnings, r.Endpoint.Warning)
 	}
 	if exit != 0 {
 		done.Unusable = fmt.Sprintf("%s ended with exit %d", r.task.Executor, exit)

@@ -108,33 +108,13 @@ func renderAdded(w io.Writer, a *config.Added) error {
 }
 
 // profileCommand is one that reports on profiles.
-func profileCommand(use, short string, args cobra.PositionalArgs, run func(*cobra.Command, *app.App, []string) (any, error)) *cobra.Command {
-	var asJSON bool
-	cmd := &cobra.Command{
-		Use: use, Short: short, Args: args,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			theApp, err := open(cmd)
-			if err != nil {
-				return err
-			}
-			defer theApp.Close()
-			out, err := run(cmd, theApp, args)
-			if err != nil {
-				return err
-			}
-			if asJSON {
-				err = printJSON(cmd.OutOrStdout(), out)
-			} else {
-				err = renderProfile(cmd.OutOrStdout(), out)
-			}
-			if h, ok := out.(*app.ProfileHealth); ok && err == nil && !h.OK {
-				return &notDone{"unreachable"}
-			}
-			return err
-		},
-	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print the result as JSON")
-	return cmd
+func profileCommand(use, short string, args cobra.PositionalArgs, run work) *cobra.Command {
+	return reportCommand(use, short, args, run, renderProfile, func(_ *cobra.Command, out any) error {
+		if h, ok := out.(*app.ProfileHealth); ok && !h.OK {
+			return &notDone{"unreachable"}
+		}
+		return nil
+	})
 }
 
 func renderProfile(w io.Writer, out any) error {

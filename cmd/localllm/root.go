@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -121,4 +122,35 @@ func progress() (func(app.Progress), func()) {
 	return func(s app.Progress) {
 		p.Show(terminal.Step{Phase: s.Phase, Done: s.Done, Total: s.Total, Unit: s.Unit, Detail: s.Detail})
 	}, p.Close
+}
+
+// work is what a reporting command does; its result is shown, or printed as JSON.
+type work func(*cobra.Command, *app.App, []string) (any, error)
+
+// reportCommand is a command that reports. verdict turns a result that was shown into the command's own error.
+func reportCommand(use, short string, args cobra.PositionalArgs, run work, show func(io.Writer, any) error, verdict func(*cobra.Command, any) error) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use: use, Short: short, Args: args,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			theApp, err := open(cmd)
+			if err != nil {
+				return err
+			}
+			defer theApp.Close()
+			out, err := run(cmd, theApp, args)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				show = printJSON
+			}
+			if err := show(cmd.OutOrStdout(), out); err != nil {
+				return err
+			}
+			return verdict(cmd, out)
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print the result as JSON")
+	return cmd
 }

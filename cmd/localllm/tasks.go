@@ -45,33 +45,13 @@ func waitCommand() *cobra.Command {
 	return cmd
 }
 
-func taskCommand(use, short string, args cobra.PositionalArgs, run func(*cobra.Command, *app.App, []string) (any, error)) *cobra.Command {
-	var asJSON bool
-	cmd := &cobra.Command{
-		Use: use, Short: short, Args: args,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			theApp, err := open(cmd)
-			if err != nil {
-				return err
-			}
-			defer theApp.Close()
-			out, err := run(cmd, theApp, args)
-			if err != nil {
-				return err
-			}
-			if asJSON {
-				err = printJSON(cmd.OutOrStdout(), out)
-			} else {
-				err = render(cmd.OutOrStdout(), out)
-			}
-			if st, ok := out.(tasks.State); ok && err == nil && st.Ended() && !accomplishedTask(cmd, st) {
-				return &notDone{st.State}
-			}
-			return err
-		},
-	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print the result as JSON")
-	return cmd
+func taskCommand(use, short string, args cobra.PositionalArgs, run work) *cobra.Command {
+	return reportCommand(use, short, args, run, render, func(cmd *cobra.Command, out any) error {
+		if st, ok := out.(tasks.State); ok && st.Ended() && !accomplishedTask(cmd, st) {
+			return &notDone{st.State}
+		}
+		return nil
+	})
 }
 
 // A cancelled task is what «cancel» was called for; to all others it is one that was not accomplished.

@@ -23,6 +23,7 @@ func (c *Client) await(ctx context.Context, r EnableRequest, generation int) (li
 	var shown lifecycle.Progress
 	var shownAt time.Time
 	respawns := 0
+	asked := newAsked(generation)
 	for {
 		alive := f.keeperAlive()
 		status, err := f.status()
@@ -39,6 +40,9 @@ func (c *Client) await(ctx context.Context, r EnableRequest, generation int) (li
 			if generation, err = c.revive(ctx, generation); err != nil {
 				return status, err
 			}
+			asked = newAsked(generation)
+		} else if err := asked.unheard(status); err != nil {
+			return status, err
 		}
 		now := lifecycle.Progress{Phase: "waiting for the keeper"}
 		if status.Generation == generation && status.Progress.Phase != "" {
@@ -54,6 +58,42 @@ func (c *Client) await(ctx context.Context, r EnableRequest, generation int) (li
 		case <-time.After(glance):
 		}
 	}
+}
+
+// Stopping another engine first takes seconds; a keeper that has not taken up its order by then never will.
+const (
+	hearing = time.Minute
+	lookAt  = time.Second // how often the keeper's process is looked at, while somebody waits for it
+)
+
+// asked is an order that a living keeper was given.
+type asked struct {
+	generation int
+	at, looked time.Time
+	suspended  bool // at the last look
+}
+
+func newAsked(generation int) *asked {
+	now := time.Now()
+	return &asked{generation: generation, at: now, looked: now}
+}
+
+// unheard is the error of one who waits for a keeper that does not answer: it stands still, or it can't write.
+func (a *asked) unheard(s lifecycle.Status) error {
+	if time.Since(a.looked) < lookAt {
+		return nil
+	}
+	before := a.suspended
+	a.looked, a.suspended = time.Now(), suspended(s.Keeper.PID) && identity(s.Keeper).Alive()
+	if a.suspended && before {
+		return hint.New(fmt.Sprintf("waiting for the keeper: it (pid %d) is suspended", s.Keeper.PID),
+			fmt.Sprintf("let it go on: kill -CONT %d; or end it, and its engine with it: kill -KILL %[1]d", s.Keeper.PID))
+	}
+	if s.Generation < a.generation && time.Since(a.at) > hearing {
+		return hint.New(fmt.Sprintf("waiting for the keeper: it (pid %d) has not answered for %v", s.Keeper.PID, hearing),
+			fmt.Sprintf("see its log, engine.log.keeper; end it, and its engine with it: kill -KILL %d", s.Keeper.PID))
+	}
+	return nil
 }
 
 // answered reports whether the status is an answer to one who waits for generation, and which.

@@ -132,6 +132,7 @@ func (c *Client) dropSession(b session.Binding, s lifecycle.Situation) (persistB
 func (c *Client) awaitOff(ctx context.Context, stop int, report func(lifecycle.Progress)) (lifecycle.Status, error) {
 	f := c.folder()
 	var shown lifecycle.Progress
+	asked := newAsked(stop)
 	for {
 		alive := f.keeperAlive()
 		status, err := f.status()
@@ -144,6 +145,9 @@ func (c *Client) awaitOff(ctx context.Context, stop int, report func(lifecycle.P
 		}
 		if status.Generation >= stop && !status.State.Active() && status.State != lifecycle.Stopping || status.Generation > stop {
 			return status, nil
+		}
+		if err := asked.unheard(status); err != nil {
+			return status, err
 		}
 		if report != nil && status.Progress != shown {
 			shown = status.Progress

@@ -4,12 +4,15 @@ package keeper_test
 
 import (
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"localllm/internal/keeper"
 	"localllm/internal/proc"
+	"localllm/internal/session"
 	"localllm/lifecycle"
 	"localllm/test/chaos/lab"
 )
@@ -178,4 +181,46 @@ func TestServerStartedAgainTakesOver(t *testing.T) {
 	}
 	a.CloseInput()
 	l.NothingLeft(soon)
+}
+
+func TestSuspendedKeeper(t *testing.T) {
+	l := lab.New(t, false)
+	a := l.Session()
+	a.Enable("m")
+	pid := l.Status().Keeper.PID
+	kill(t, pid, syscall.SIGSTOP)
+	defer func() { _ = syscall.Kill(pid, syscall.SIGCONT) }()
+	for _, o := range []lab.Order{{Do: "enable", Spec: lab.Spec("another")}, {Do: "disable"}} {
+		if got := a.Do(o); got.OK || !strings.Contains(got.Error, "is suspended") {
+			t.Errorf("%s: %+v", o.Do, got)
+		}
+	}
+	if got := a.Must(lab.Order{Do: "status"}); !strings.Contains(got.Status.LastError, "is suspended") {
+		t.Errorf("status: %+v", got.Status)
+	}
+	kill(t, pid, syscall.SIGCONT)
+	l.NothingLeft(soon) // the disable was heard after all
+	if got := a.Enable("m"); got.Started != "cold" {
+		t.Errorf("the next enable: %+v", got)
+	}
+	a.CloseInput()
+	l.NothingLeft(soon)
+}
+
+// A keeper that is killed before it holds its lock must not be waited for.
+func TestStillbornKeeper(t *testing.T) {
+	l := lab.New(t, false)
+	stillborn := filepath.Join(t.TempDir(), "localllm")
+	if err := os.WriteFile(stillborn, []byte("#!/bin/sh\necho '{\"pid\":32000,\"start\":1}'\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	c := keeper.NewClient(keeper.ClientOptions{Layout: l.Layout, Environ: l.Env, Executable: stillborn})
+	begin := time.Now()
+	_, err := c.Enable(t.Context(), keeper.EnableRequest{Choices: []lifecycle.Spec{lab.Spec("m")}, Session: session.Binding{Client: proc.Self(), Held: true}})
+	if err == nil || !strings.Contains(err.Error(), "did not come up") || time.Since(begin) > 5*time.Second {
+		t.Errorf("after %v: %v", time.Since(begin), err)
+	}
+	if r, err := c.Status(t.Context()); err != nil || len(r.Leases) != 0 {
+		t.Errorf("a lease is left: %+v, %v", r, err)
+	}
 }

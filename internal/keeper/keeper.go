@@ -47,7 +47,7 @@ func Main(args []string, options func() (Options, error)) error {
 		Warden(os.Stdin)
 		return nil
 	case slices.Contains(args, "--spawn"):
-		return Spawn()
+		return Spawn(os.Stdout)
 	}
 	o, err := options()
 	if err != nil {

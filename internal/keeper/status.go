@@ -3,6 +3,7 @@ package keeper
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"time"
@@ -55,6 +56,9 @@ func (c *Client) Status(ctx context.Context) (*Report, error) {
 		r.LastError = "the engine's process is suspended and answers nobody"
 	case HealthGone:
 		r.LastError = "nobody answers at the engine's address"
+	}
+	if s.Keeper && suspended(s.Status.Keeper.PID) {
+		r.LastError = fmt.Sprintf("the keeper (pid %d) is suspended and answers nobody", s.Status.Keeper.PID)
 	}
 	return r, nil
 }

@@ -209,6 +209,20 @@ func roleOf(args []string) string {
 	return "engine"
 }
 
+// sayWho logs every process of the lab with its state, for a test that hangs.
+func (l *Lab) sayWho() {
+	for _, role := range []string{"", "lab-client", "lab-server"} {
+		for _, p := range l.Processes(role) {
+			stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.PID))
+			_, state, _ := strings.Cut(string(stat), ") ")
+			l.t.Logf("%-10s %6d %.1s %s", p.Role, p.PID, state, p.Args)
+		}
+	}
+	status, _ := os.ReadFile(filepath.Join(l.Layout.Run, "status.json"))
+	wanted, _ := os.ReadFile(filepath.Join(l.Layout.Run, "wanted.json"))
+	l.t.Logf("status: %s\nwanted: %s", status, wanted)
+}
+
 // Engines are the living engine processes.
 func (l *Lab) Engines() []Found { return l.Processes("engine") }
 

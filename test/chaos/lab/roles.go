@@ -21,7 +21,6 @@ import (
 	"localllm/internal/engine/ollama"
 	"localllm/internal/keeper"
 	"localllm/internal/paths"
-	"localllm/internal/proc"
 	"localllm/internal/session"
 	"localllm/lifecycle"
 )
@@ -204,16 +203,4 @@ func ask(ctx context.Context, c *keeper.Client) error {
 		return fmt.Errorf("asking: %w", err)
 	}
 	return nil
-}
-
-// parentage reports whether pid is still a child of parent, or was adopted from it: our own server, and no other.
-func parentage(pid, _ int) bool {
-	_, err := proc.Identify(pid)
-	name, _ := proc.Name(pid)
-	return err == nil && name == selfName()
-}
-
-func selfName() string {
-	name, _ := proc.Name(os.Getpid())
-	return name
 }

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"localllm/internal/proc"
 	"localllm/lifecycle"
 )
 
@@ -60,6 +61,7 @@ type Session struct {
 	out    chan Answer
 	Server int    // pid
 	First  Answer // the server's first line
+	server proc.Identity
 	once   sync.Once
 	closed chan struct{}
 }
@@ -110,8 +112,14 @@ func (l *Lab) SessionWith(env []string) *Session {
 	}()
 	l.t.Cleanup(s.KillAll)
 	s.First = s.Answer()
-	s.Server = s.First.PID
+	s.know()
 	return s
+}
+
+// know remembers which process the server is: a pid alone may be somebody else's when it is signalled.
+func (s *Session) know() {
+	s.Server = s.First.PID
+	s.server, _ = proc.Identify(s.Server)
 }
 
 // Client is the client's pid.
@@ -137,6 +145,7 @@ func (s *Session) Answer() Answer {
 		}
 		return a
 	case <-time.After(Patience):
+		s.lab.sayWho()
 		s.Signal(syscall.SIGQUIT) // the server says on standard error where it hangs
 		select {
 		case <-s.out:
@@ -199,7 +208,7 @@ func (s *Session) Restart() Answer {
 	// What the dead server still said comes before.
 	for s.First = s.Answer(); s.First.PID == 0 && s.First.Kind != "gone"; s.First = s.Answer() {
 	}
-	s.Server = s.First.PID
+	s.know()
 	return s.First
 }
 
@@ -207,7 +216,11 @@ func (s *Session) Restart() Answer {
 func (s *Session) CloseInput() { _ = s.in.Close() }
 
 // Signal signals the server alone.
-func (s *Session) Signal(sig syscall.Signal) { _ = syscall.Kill(s.Server, sig) }
+func (s *Session) Signal(sig syscall.Signal) {
+	if s.server.Alive() {
+		_ = syscall.Kill(s.Server, sig)
+	}
+}
 
 // KillClient kills the client alone; the server sees its input end.
 func (s *Session) KillClient() {
@@ -216,14 +229,16 @@ func (s *Session) KillClient() {
 }
 
 // KillGroup kills the server's whole process group, the client's not.
-func (s *Session) KillGroup() { _ = syscall.Kill(-s.Server, syscall.SIGKILL) }
+func (s *Session) KillGroup() {
+	if s.server.Alive() {
+		_ = syscall.Kill(-s.Server, syscall.SIGKILL)
+	}
+}
 
 // KillAll kills client and server.
 func (s *Session) KillAll() {
 	_ = s.cmd.Process.Kill()
-	if s.Server > 1 && parentage(s.Server, s.cmd.Process.Pid) {
-		_ = syscall.Kill(-s.Server, syscall.SIGKILL)
-	}
+	s.KillGroup()
 	s.reap()
 }
 

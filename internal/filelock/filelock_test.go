@@ -3,6 +3,7 @@ package filelock
 import (
 	"context"
 	"errors"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,14 +12,16 @@ import (
 	"time"
 )
 
-// The child branch holds the lock until it is killed: a real process, because threads of one process prove nothing.
+// The child branch holds the lock until it is killed, or its input ends with the test: a real process, because threads
+// of one process prove nothing.
 func TestMain(m *testing.M) {
 	if path := os.Getenv("FILELOCK_HOLD"); path != "" {
 		if _, err := Try(path); err != nil {
 			os.Exit(3)
 		}
 		os.Stdout.WriteString("held\n")
-		time.Sleep(time.Hour)
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		os.Exit(0)
 	}
 	os.Exit(m.Run())
 }
@@ -27,6 +30,9 @@ func holder(t *testing.T, path string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), "FILELOCK_HOLD="+path)
+	if _, err := cmd.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"localllm/capability"
+	"localllm/test/harness"
 )
 
 // tool writes a program that answers as nvidia-smi did when its output was recorded.
@@ -184,9 +185,7 @@ func TestADriverThatHangsIsNotAskedAgain(t *testing.T) {
 		t.Fatalf("second: %v", err)
 	}
 	close(release)
-	for g.stuck.Load() {
-		time.Sleep(time.Millisecond)
-	}
+	harness.Until(t, "the driver's late answer", 10*time.Second, func() bool { return !g.stuck.Load() })
 	if calls != 1 {
 		t.Errorf("the driver was called %d times", calls)
 	}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"localllm/internal/paths"
@@ -240,18 +241,27 @@ func TestNothingToRepairCostsNothing(t *testing.T) {
 }
 
 func TestSettleWaitsForARepairUnderWay(t *testing.T) {
-	s := newScene(t)
-	j := s.begin()
-	go func() {
-		time.Sleep(20 * time.Millisecond) // let it begin to wait; the test holds as well where it has not
+	synctest.Test(t, func(t *testing.T) {
+		s := newScene(t)
+		j := s.begin()
+		ended := make(chan error, 1)
+		var done Repaired
+		go func() {
+			var err error
+			done, err = Settle(t.Context(), s.layout, s.dir)
+			ended <- err
+		}()
+		synctest.Wait() // until it waits
+		if len(ended) > 0 {
+			t.Fatal("it did not wait")
+		}
 		j.Abandon()
-	}()
-	done, err := Settle(t.Context(), s.layout, s.dir)
-	s.must(err)
-	if done.Changes != 1 {
-		t.Errorf("%+v", done)
-	}
-	s.want("a", "a before")
+		s.must(<-ended)
+		if done.Changes != 1 {
+			t.Errorf("%+v", done)
+		}
+		s.want("a", "a before")
+	})
 }
 
 func TestOpeningIsSweptLater(t *testing.T) {

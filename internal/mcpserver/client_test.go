@@ -64,7 +64,7 @@ func (d *double) Do(ctx context.Context, action string, in any, report func(Prog
 		return nil, ctx.Err()
 	case "deaf": // ignores its context
 		report(Progress{Phase: "deaf"})
-		time.Sleep(time.Hour)
+		select {}
 	case "together": // returns when 64 calls are here at once
 		d.together.Add(1)
 		for d.together.Load() < 64 {

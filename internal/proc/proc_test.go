@@ -29,10 +29,10 @@ func TestMain(m *testing.M) {
 		child.Env = append(os.Environ(), "PROC_TEST_ROLE=sleeper")
 		_ = child.Start()
 		os.Stdout.WriteString(strconv.Itoa(child.Process.Pid) + "\n")
-		time.Sleep(time.Hour)
+		live()
 	case "sleeper":
 		signal.Ignore(syscall.SIGTERM)
-		time.Sleep(time.Hour)
+		live()
 	case "daemon": // starts a grandchild in its own session, and ends
 		child := exec.Command(os.Args[0])
 		child.Env = append(os.Environ(), "PROC_TEST_ROLE=sleeper")
@@ -46,11 +46,14 @@ func TestMain(m *testing.M) {
 			os.Exit(3)
 		}
 		os.Stdout.WriteString(strconv.Itoa(p.PID()) + "\n")
-		time.Sleep(time.Hour)
+		live()
 	case "mortal":
-		time.Sleep(time.Hour)
+		live()
 	}
 }
+
+// live is what a child does until it is killed. One that a killed test left is gone within the hour.
+func live() { time.Sleep(time.Hour) }
 
 func role(name string) []string { return append(os.Environ(), "PROC_TEST_ROLE="+name) }
 

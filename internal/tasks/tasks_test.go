@@ -19,6 +19,7 @@ import (
 	"localllm/internal/hint"
 	"localllm/internal/paths"
 	"localllm/internal/proc"
+	"localllm/test/harness"
 )
 
 // The test binary is the runner too: a task's state must be right when a real process is killed.
@@ -54,11 +55,9 @@ func testWork(ctx context.Context, o Order, report func(string)) (any, int, erro
 	return map[string]bool{"ok": true}, 0, nil
 }
 
-func begin(t *testing.T, title string) (Store, Order, *exec.Cmd) {
+// added is a task that nobody runs yet, in the home that the environment names.
+func added(t *testing.T, title string) (Store, Order) {
 	t.Helper()
-	if os.Getenv(paths.HomeVariable) == "" {
-		t.Setenv(paths.HomeVariable, t.TempDir())
-	}
 	layout, err := paths.Find()
 	if err != nil {
 		t.Fatal(err)
@@ -68,6 +67,15 @@ func begin(t *testing.T, title string) (Store, Order, *exec.Cmd) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return s, o
+}
+
+func begin(t *testing.T, title string) (Store, Order, *exec.Cmd) {
+	t.Helper()
+	if os.Getenv(paths.HomeVariable) == "" {
+		t.Setenv(paths.HomeVariable, t.TempDir())
+	}
+	s, o := added(t, title)
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), "TASKS_TEST_RUN="+o.ID, proc.NonceVariable+"="+o.Nonce)
 	if err := cmd.Start(); err != nil {
@@ -79,20 +87,20 @@ func begin(t *testing.T, title string) (Store, Order, *exec.Cmd) {
 
 func await(t *testing.T, s Store, id string, what func(State) bool) State {
 	t.Helper()
-	deadline := time.Now().Add(10 * time.Second)
-	for {
-		st, err := s.Get(id)
-		if err != nil {
+	var st State
+	defer func() {
+		if t.Failed() {
+			t.Logf("the task is %+v", st)
+		}
+	}()
+	harness.Until(t, "the task's state", 10*time.Second, func() bool {
+		var err error
+		if st, err = s.Get(id); err != nil {
 			t.Fatal(err)
 		}
-		if what(st) {
-			return st
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("still %+v", st)
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
+		return what(st)
+	})
+	return st
 }
 
 func TestAnotherProcessCollectsTheResult(t *testing.T) {
@@ -200,16 +208,9 @@ func TestTheDeadlineEndsATask(t *testing.T) {
 func TestCancelReachesARunnerThatIsJustStarting(t *testing.T) {
 	for _, locked := range []bool{false, true} {
 		t.Setenv(paths.HomeVariable, t.TempDir())
-		layout, err := paths.Find()
-		if err != nil {
-			t.Fatal(err)
-		}
-		s := Open(layout)
-		o, err := s.Add(Order{Action: "delegate", Input: json.RawMessage(`{}`), Title: "work", Deadline: time.Now().Add(time.Minute)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		s, o := added(t, "work")
 		var lock *filelock.Lock
+		var err error
 		if locked { // it has its lock and has not said yet who it is
 			if lock, err = filelock.Try(s.path(o.ID, "lock")); err != nil {
 				t.Fatal(err)
@@ -236,17 +237,9 @@ func TestCancelReachesARunnerThatIsJustStarting(t *testing.T) {
 // A task that was done before the wish to cancel it reached it is done.
 func TestWorkThatIsDoneIsNotCancelled(t *testing.T) {
 	t.Setenv(paths.HomeVariable, t.TempDir())
-	layout, err := paths.Find()
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := Open(layout)
-	o, err := s.Add(Order{Action: "delegate", Input: json.RawMessage(`{}`), Title: "work", Deadline: time.Now().Add(time.Minute)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s, o := added(t, "work")
 	ctx, cancel := context.WithCancel(t.Context())
-	err = s.Run(ctx, o.ID, func(ctx context.Context, o Order, report func(string)) (any, int, error) {
+	err := s.Run(ctx, o.ID, func(ctx context.Context, o Order, report func(string)) (any, int, error) {
 		cancel()
 		return testWork(ctx, o, report)
 	})

@@ -4,6 +4,7 @@ package verify
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,6 +16,7 @@ import (
 
 	"localllm/delegate"
 	"localllm/internal/proc"
+	"localllm/test/harness"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -131,19 +133,21 @@ func alive(t *testing.T, pid string) bool {
 func TestCancelled(t *testing.T) {
 	dir := t.TempDir()
 	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	ended := make(chan error, 1)
 	go func() {
-		for {
-			if _, err := os.Stat(filepath.Join(dir, "up")); err == nil {
-				cancel()
-				return
-			}
-			time.Sleep(time.Millisecond)
-		}
+		_, err := Folder{Dir: dir}.Run(ctx, delegate.Command{Shell: "touch up; sleep 300", Timeout: time.Minute})
+		ended <- err
 	}()
-	started := time.Now()
-	_, err := Folder{Dir: dir}.Run(ctx, delegate.Command{Shell: "touch up; sleep 300", Timeout: time.Minute})
-	if err == nil || time.Since(started) > 20*time.Second {
-		t.Errorf("%v after %v", err, time.Since(started))
+	harness.Until(t, "the command runs", 20*time.Second, func() bool { _, err := os.Stat(filepath.Join(dir, "up")); return err == nil })
+	cancel()
+	select {
+	case err := <-ended:
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("Run = %v", err)
+		}
+	case <-time.After(20 * time.Second):
+		t.Error("still there 20 s after the cancel")
 	}
 }
 

@@ -2,6 +2,7 @@ package workspace_test
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"localllm/delegate"
+	"localllm/test/harness"
 )
 
 func TestStatuses(t *testing.T) {
@@ -127,18 +129,24 @@ func TestEndedFromOutside(t *testing.T) {
 		before := photograph(t, r.root)
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
+		ended := make(chan string, 1)
 		go func() {
-			for ctx.Err() == nil {
-				if _, err := os.Stat(filepath.Join(r.root, "..", "seen")); err == nil {
-					cancel()
-				}
-				time.Sleep(time.Millisecond)
+			res, err := r.Run(ctx, delegate.Job{ID: "c", Task: task})
+			if err == nil && res.Status == delegate.Cancelled {
+				ended <- ""
+				return
 			}
+			ended <- fmt.Sprintf("%v %+v", err, res)
 		}()
-		started := time.Now()
-		res, err := r.Run(ctx, delegate.Job{ID: "c", Task: task})
-		if err != nil || res.Status != delegate.Cancelled || time.Since(started) > 20*time.Second {
-			t.Fatalf("%v %+v after %v", err, res, time.Since(started))
+		harness.Until(t, "verify runs", 20*time.Second, func() bool { _, err := os.Stat(filepath.Join(r.root, "..", "seen")); return err == nil })
+		cancel()
+		select {
+		case trouble := <-ended:
+			if trouble != "" {
+				t.Fatal(trouble)
+			}
+		case <-time.After(20 * time.Second):
+			t.Fatal("still there 20 s after the cancel")
 		}
 		same(t, "cancelled", before, photograph(t, r.root))
 		r.clean()

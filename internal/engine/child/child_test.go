@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -20,6 +21,7 @@ import (
 
 	"localllm/internal/proc"
 	"localllm/lifecycle"
+	"localllm/test/harness"
 )
 
 func TestMain(m *testing.M) {
@@ -32,21 +34,25 @@ func TestMain(m *testing.M) {
 		}
 		fmt.Fprint(os.Stderr, "last words")
 	case "hangs":
-		time.Sleep(time.Hour)
+		live()
 	case "moves": // by its memory alone, and then not any more
 		var held [][]byte
+		pace := time.Tick(20 * time.Millisecond)
 		for range 100 {
+			<-pace
 			more := make([]byte, 2<<20)
 			for i := range more {
 				more[i] = 1
 			}
 			held = append(held, more)
-			time.Sleep(20 * time.Millisecond)
 		}
-		_ = held
-		time.Sleep(time.Hour)
+		live()
+		runtime.KeepAlive(held)
 	}
 }
+
+// live is what a child does until it is killed. One that a killed test left is gone within the hour.
+func live() { time.Sleep(time.Hour) }
 
 func begin(t *testing.T, role, log string, line func(string)) *Child {
 	t.Helper()
@@ -72,7 +78,7 @@ func TestOutputGoesToLogTailAndLines(t *testing.T) {
 			got = append(got, l)
 		})
 		_ = c.Wait()
-		eventually(t, func() bool { mu.Lock(); defer mu.Unlock(); return len(got) == 201 })
+		harness.Until(t, "201 lines", 10*time.Second, func() bool { mu.Lock(); defer mu.Unlock(); return len(got) == 201 })
 		mu.Lock()
 		if got[0] != "line 0" || !slices.Contains(got, "last words") {
 			t.Errorf("lines %q … %q", got[0], got[200])
@@ -88,15 +94,6 @@ func TestOutputGoesToLogTailAndLines(t *testing.T) {
 		_, err = os.Stat(log + ".1")
 		if (err == nil) != (run == 1) {
 			t.Errorf("run %d: the log before it: %v", run, err)
-		}
-	}
-}
-
-func eventually(t *testing.T, is func() bool) {
-	t.Helper()
-	for end := time.Now().Add(5 * time.Second); !is(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("not within 5 s")
 		}
 	}
 }

@@ -131,6 +131,8 @@ func TestPullCancelledAndResumed(t *testing.T) {
 	e := New(Options{Binary: harness.Engines(t).Ollama})
 	var mu sync.Mutex
 	var last lifecycle.Progress
+	reported := make(chan struct{}) // closed when half of what comes before the line stands still has been told
+	half := sync.OnceFunc(func() { close(reported) })
 	host := func() lifecycle.Host {
 		return lifecycle.Host{Dir: t.TempDir(), LogPath: filepath.Join(t.TempDir(), "log"), Nonce: proc.NewNonce(), Env: env, Report: func(p lifecycle.Progress) {
 			mu.Lock()
@@ -138,17 +140,22 @@ func TestPullCancelledAndResumed(t *testing.T) {
 			if p.Total > 0 {
 				last = p
 			}
+			if p.Done >= 4<<20 {
+				half()
+			}
 		}}
 	}
 	r.hold.Store(8 << 20)
-	ctx, cancel := context.WithCancel(t.Context())
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
 	go func() {
 		<-r.held
-		time.AfterFunc(300*time.Millisecond, cancel) // Ollama notes what has arrived now and then
+		<-reported
+		cancel()
 	}()
 	h := host()
 	if err := e.Pull(ctx, r.model("practice"), h); !errors.Is(err, context.Canceled) {
-		t.Fatalf("Pull = %v", err)
+		t.Fatalf("Pull = %v, after %d bytes", err, r.served.Load())
 	}
 	if left := proc.Marked(h.Nonce); len(left) > 0 {
 		t.Errorf("processes left: %v", left)

@@ -226,7 +226,7 @@ func (a *App) finishEnable(ctx context.Context, in *request.Enable, got *keeper.
 		Endpoint: st.Endpoint.URL, Started: got.Started, Owned: st.Endpoint.Owned, Persist: got.Persist,
 		LoadMS: st.LoadMS, GPUFraction: st.Memory.GPUFraction(), Detached: got.Detached, Sessions: len(got.Sessions), Session: got.Lease.Label(),
 		Memory: Memory{st.Memory.EstimatedBytes, st.Memory.MeasuredBytes},
-		Why:    orEmpty(got.Why), Warnings: append(orEmpty(got.Warnings), st.Endpoint.Warnings...),
+		Why:    orEmpty(got.Why), Warnings: orEmpty(got.Warnings),
 	}
 	if !got.Detached {
 		out.Warnings = append(out.Warnings, "the keeper could not leave this client's process tree: when the client ends it by force, the engine goes at once and is not shared further")
@@ -246,11 +246,10 @@ func (a *App) finishEnable(ctx context.Context, in *request.Enable, got *keeper.
 	return out, nil
 }
 
-// withdraw lets go of what an enable that was ended while it warmed had started. What it only joined stays: the session
-// may have had it before.
+// withdraw lets go of what an enable that was ended while it warmed had got. What the session had before stays.
 func (a *App) withdraw(ctx context.Context, got *keeper.Enabled) error {
 	err := fmt.Errorf("warming: %w", context.Cause(ctx))
-	if got.Started == keeper.StartedJoined {
+	if got.Started == keeper.StartedJoined && !got.Fresh {
 		return err
 	}
 	bound, berr := a.binding(ctx)

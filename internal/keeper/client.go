@@ -44,6 +44,7 @@ type Enabled struct {
 	Detached bool             // the keeper is outside of the client's process tree
 	Persist  bool
 	Lease    lifecycle.Lease
+	Fresh    bool              // the session had no lease before
 	Sessions []lifecycle.Lease // every live one, this included
 	Why      []string
 	Warnings []string

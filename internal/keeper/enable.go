@@ -151,7 +151,7 @@ func (c *Client) dropLocked(l lifecycle.Lease) {
 }
 
 func (c *Client) enabled(status lifecycle.Status, e entry, v lifecycle.Verdict, r EnableRequest) *Enabled {
-	out := &Enabled{Status: status, Started: StartedCold, Persist: status.Persist || r.Persist, Lease: e.lease, Why: v.Why, Warnings: status.Warnings}
+	out := &Enabled{Status: status, Started: StartedCold, Persist: status.Persist || r.Persist, Lease: e.lease, Fresh: e.fresh, Why: v.Why, Warnings: status.Warnings}
 	switch {
 	case v.Move == lifecycle.Join:
 		out.Started = StartedJoined

@@ -19,14 +19,14 @@ func TestColdJoinDisable(t *testing.T) {
 	l := lab.New(t, false).WithProbe()
 	a, b := l.Session(), l.Session()
 	first := a.Enable("m")
-	if first.Started != "cold" || !first.Detached || first.Sessions != 1 || first.Status.Endpoint == nil || first.Status.Memory.MeasuredBytes != 1<<30 {
+	if first.Started != "cold" || !first.Detached || !first.Fresh || first.Sessions != 1 || first.Status.Endpoint == nil || first.Status.Memory.MeasuredBytes != 1<<30 {
 		t.Fatalf("%+v", first)
 	}
-	if again := a.Enable("m"); again.Started != "joined" || again.Sessions != 1 {
+	if again := a.Enable("m"); again.Started != "joined" || again.Fresh || again.Sessions != 1 {
 		t.Errorf("enabling twice: %+v", again)
 	}
 	second := b.Enable("m")
-	if second.Started != "joined" || second.Sessions != 2 || second.Status.Server.PID != first.Status.Server.PID {
+	if second.Started != "joined" || !second.Fresh || second.Sessions != 2 || second.Status.Server.PID != first.Status.Server.PID {
 		t.Errorf("%+v", second)
 	}
 	quickest := second.Micros

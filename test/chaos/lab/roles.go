@@ -170,7 +170,7 @@ func obey(ctx context.Context, c *keeper.Client, b session.Binding, o Order) (a 
 	if err != nil {
 		return a, err
 	}
-	a.Started, a.Detached, a.Status, a.Sessions, a.Warnings = e.Started, e.Detached, e.Status, len(e.Sessions), e.Warnings
+	a.Started, a.Detached, a.Fresh, a.Status, a.Sessions, a.Warnings = e.Started, e.Detached, e.Fresh, e.Status, len(e.Sessions), e.Warnings
 	return a, nil
 }
 

@@ -39,6 +39,7 @@ type Answer struct {
 	Cause    string           `json:"cause,omitempty"`
 	Started  string           `json:"started,omitempty"`
 	Detached bool             `json:"detached,omitempty"`
+	Fresh    bool             `json:"fresh,omitempty"`
 	Stopped  bool             `json:"stopped,omitempty"`
 	Released uint64           `json:"released,omitempty"`
 	HeldBy   []string         `json:"held_by,omitempty"`

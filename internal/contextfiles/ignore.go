@@ -98,7 +98,7 @@ func parseRule(line string) (r rule, ok bool) {
 	}
 	anchored := strings.Contains(line, "/")
 	line = strings.TrimPrefix(line, "/")
-	line = strings.NewReplacer("{", `\{`, "}", `\}`).Replace(line) // braces are plain characters in git
+	line = plainBraces(line)
 	if !anchored {
 		line = "**/" + line
 	}
@@ -107,4 +107,20 @@ func parseRule(line string) (r rule, ok bool) {
 	}
 	r.glob = line
 	return r, doublestar.ValidatePattern(line)
+}
+
+// plainBraces escapes braces, which are plain characters in git, where they are not escaped already.
+func plainBraces(glob string) string {
+	var out strings.Builder
+	for i := 0; i < len(glob); i++ {
+		switch {
+		case glob[i] == '\\' && i+1 < len(glob):
+			out.WriteByte(glob[i])
+			i++
+		case glob[i] == '{' || glob[i] == '}':
+			out.WriteByte('\\')
+		}
+		out.WriteByte(glob[i])
+	}
+	return out.String()
 }

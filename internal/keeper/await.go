@@ -84,7 +84,7 @@ func (a *asked) unheard(s lifecycle.Status) error {
 		return nil
 	}
 	before := a.suspended
-	a.looked, a.suspended = time.Now(), suspended(s.Keeper.PID) && identity(s.Keeper).Alive()
+	a.looked, a.suspended = time.Now(), identity(s.Keeper).Suspended()
 	if a.suspended && before {
 		return hint.New(fmt.Sprintf("waiting for the keeper: it (pid %d) is suspended", s.Keeper.PID),
 			fmt.Sprintf("let it go on: kill -CONT %d; or end it, and its engine with it: kill -KILL %[1]d", s.Keeper.PID))

@@ -1,22 +1,6 @@
 package keeper
 
-import (
-	"bytes"
-	"fmt"
-	"os"
-
-	"golang.org/x/sys/unix"
-)
-
-// suspended reports whether pid stands still after a SIGSTOP or in a debugger.
-func suspended(pid int) bool {
-	if pid <= 0 {
-		return false
-	}
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	end := bytes.LastIndexByte(b, ')')
-	return err == nil && end > 0 && len(b) > end+2 && (b[end+2] == 'T' || b[end+2] == 't')
-}
+import "golang.org/x/sys/unix"
 
 // Magic numbers of file systems on which locks and notifications between machines don't hold.
 var networkSystems = map[int64]string{

@@ -2,6 +2,4 @@
 
 package keeper
 
-func suspended(int) bool { return false }
-
 func networkSystem(string) string { return "" }

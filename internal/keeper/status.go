@@ -57,7 +57,7 @@ func (c *Client) Status(ctx context.Context) (*Report, error) {
 	case HealthGone:
 		r.LastError = "nobody answers at the engine's address"
 	}
-	if s.Keeper && suspended(s.Status.Keeper.PID) {
+	if s.Keeper && identity(s.Status.Keeper).Suspended() {
 		r.LastError = fmt.Sprintf("the keeper (pid %d) is suspended and answers nobody", s.Status.Keeper.PID)
 	}
 	return r, nil
@@ -68,7 +68,7 @@ func health(ctx context.Context, s lifecycle.Status) Health {
 	if s.State != lifecycle.Ready || s.Endpoint == nil {
 		return HealthNone
 	}
-	if suspended(s.Server.PID) && identity(s.Server).Alive() {
+	if identity(s.Server).Suspended() {
 		return HealthStopped
 	}
 	ctx, cancel := context.WithTimeout(ctx, healthPatience)

@@ -41,6 +41,9 @@ func (id Identity) Alive() bool {
 	return err == nil && id.same(now)
 }
 
+// Suspended reports whether the process stands still, after a SIGSTOP or in a debugger.
+func (id Identity) Suspended() bool { return suspended(id.PID) && id.Alive() }
+
 func (id Identity) same(now Identity) bool {
 	return id.PID > 0 && id.Start != 0 && id.PID == now.PID && id.Start == now.Start && id.Boot == now.Boot
 }

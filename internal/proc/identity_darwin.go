@@ -21,7 +21,10 @@ var bootID = sync.OnceValue(func() string {
 // BootID names this boot of the system.
 func BootID() string { return bootID() }
 
-const zombie = 5 // SZOMB
+const (
+	stopped = 4 // SSTOP
+	zombie  = 5 // SZOMB
+)
 
 func lookUp(pid int) (*unix.KinfoProc, error) {
 	k, err := unix.SysctlKinfoProc("kern.proc.pid", pid)
@@ -62,6 +65,11 @@ func Name(pid int) (string, error) {
 		return "", err
 	}
 	return unix.ByteSliceToString(k.Proc.P_comm[:]), nil
+}
+
+func suspended(pid int) bool {
+	k, err := lookUp(pid)
+	return err == nil && k.Proc.P_stat == stopped
 }
 
 // macOS hides other processes' environments: there pid, start time and executable are the proof.

@@ -45,6 +45,11 @@ func Name(pid int) (string, error) {
 	return stat.name, err
 }
 
+func suspended(pid int) bool {
+	stat, err := readStat(pid)
+	return err == nil && (stat.state == 'T' || stat.state == 't')
+}
+
 type procStat struct {
 	name   string
 	state  byte

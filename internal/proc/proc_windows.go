@@ -48,6 +48,8 @@ func Parent(int) (int, error) { return 0, ErrNotThere }
 // Name is not known here.
 func Name(int) (string, error) { return "", ErrNotThere }
 
+func suspended(int) bool { return false }
+
 func nonceOf(int) (nonce string, visible bool) { return "", false }
 
 // Marked finds nothing here: environments are hidden.

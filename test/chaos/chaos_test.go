@@ -160,7 +160,7 @@ func (c *chaos) collect() {
 // What may go wrong with an order in the middle of all this. Anything else is a fault.
 var expected = []string{
 	"busy with", "stopped meanwhile", "replaced by", "deadline exceeded", "ended again and again", "no engine is enabled", "the session is gone",
-	"asking", "ended by itself", "died", "exit status", "killed", "told to end", "no other program answers", "reach", "EOF", "connection", "did not come up",
+	"asking", "ended by itself", "died", "exit status", "killed", "told to end", "no other program answers", "reach", "EOF", "connection", "did not come up", "was suspended",
 }
 
 func (c *chaos) answer(a *actor, got lab.Answer) {

@@ -83,10 +83,24 @@ func (c *Child) LogTrouble() error { return c.out.trouble() }
 var (
 	ErrStalled = errors.New("nothing moved any more")
 	ErrExited  = errors.New("the process has ended")
+
+	// ErrSuspended is an ErrStalled, noticed earlier: nothing can move.
+	ErrSuspended = fmt.Errorf("%w: the process is suspended", ErrStalled)
 )
 
+// standstill is how long a child may be suspended: somebody may look at it in a debugger for a moment.
+const standstill = 5 * time.Second
+
+// Still words an ErrStalled.
+func Still(err error) string {
+	if errors.Is(err, ErrSuspended) {
+		return "was suspended (SIGSTOP)"
+	}
+	return "stopped moving"
+}
+
 // Watch returns a context that ends with cause ErrExited when the child ends, and with ErrStalled when for a whole
-// stall neither its output nor its memory nor its files have moved. tick, which may be nil, gets the resident
+// stall neither its output nor its memory nor its files have moved, or when it stood suspended. tick, which may be nil, gets the resident
 // bytes of the child and its descendants a few times a second. The caller must call the function that is returned.
 func (c *Child) Watch(ctx context.Context, stall time.Duration, tick func(resident int64)) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -95,7 +109,7 @@ func (c *Child) Watch(ctx context.Context, stall time.Duration, tick func(reside
 		defer close(ended)
 		pace := time.NewTicker(max(min(stall/8, 250*time.Millisecond), time.Millisecond))
 		defer pace.Stop()
-		last, since := c.moved(), time.Now()
+		last, since, ran := c.moved(), time.Now(), time.Now()
 		for {
 			select {
 			case <-ctx.Done():
@@ -109,9 +123,16 @@ func (c *Child) Watch(ctx context.Context, stall time.Duration, tick func(reside
 			if tick != nil {
 				tick(now.resident)
 			}
-			if now.coarse() != last.coarse() {
+			if !c.Identity().Suspended() {
+				ran = time.Now()
+			}
+			switch {
+			case time.Since(ran) > min(standstill, stall):
+				cancel(ErrSuspended)
+				return
+			case now.coarse() != last.coarse():
 				last, since = now, time.Now()
-			} else if time.Since(since) > stall {
+			case time.Since(since) > stall:
 				cancel(ErrStalled)
 				return
 			}

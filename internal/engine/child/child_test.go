@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -141,6 +142,23 @@ func TestWatch(t *testing.T) {
 		if role == "moves" && ticks == 0 {
 			t.Error("no ticks")
 		}
+	}
+}
+
+func TestWatchNoticesASuspendedChild(t *testing.T) {
+	child := begin(t, "hangs", "", nil)
+	if err := syscall.Kill(child.PID(), syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	ctx, end := child.Watch(t.Context(), time.Hour, nil)
+	defer end()
+	select {
+	case <-ctx.Done():
+	case <-time.After(30 * time.Second):
+		t.Fatal("not noticed")
+	}
+	if cause := context.Cause(ctx); !errors.Is(cause, ErrSuspended) || !errors.Is(cause, ErrStalled) || Still(cause) == Still(ErrStalled) {
+		t.Errorf("%v", cause)
 	}
 }
 

@@ -119,7 +119,7 @@ func (s *server) explain(ctx context.Context, err error, m model) error {
 		log = append(log, "its output is in "+s.logPath)
 	}
 	if errors.Is(err, child.ErrStalled) {
-		return &lifecycle.StartError{Cause: lifecycle.TimedOut, Reason: fmt.Sprintf("llama-server stopped moving while it was %s", s.said.now()), Hints: log, Err: err}
+		return &lifecycle.StartError{Cause: lifecycle.TimedOut, Reason: fmt.Sprintf("llama-server %s while it was %s", child.Still(err), s.said.now()), Hints: log, Err: err}
 	}
 	if errors.Is(err, child.ErrExited) {
 		// The kernel's out-of-memory killer says nothing to the process.

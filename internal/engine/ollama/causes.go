@@ -100,7 +100,7 @@ func (s *server) explain(ctx context.Context, err error, logPath string) error {
 		}
 		hints = lookInto(logPath)
 		if errors.Is(err, child.ErrStalled) {
-			return &lifecycle.StartError{Cause: lifecycle.TimedOut, Reason: "Ollama stopped moving while it was " + s.said.progress().Phase, Hints: hints, Err: err}
+			return &lifecycle.StartError{Cause: lifecycle.TimedOut, Reason: fmt.Sprintf("Ollama %s while it was %s", child.Still(err), s.said.progress().Phase), Hints: hints, Err: err}
 		}
 		if errors.Is(err, child.ErrExited) {
 			reason := fmt.Sprintf("Ollama ended before it was ready (exit status %d)", s.child.ExitCode())

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"reflect"
 	"slices"
@@ -91,13 +92,12 @@ type Duration time.Duration
 // UnmarshalText reads "90s", "10m", or a number of seconds.
 func (d *Duration) UnmarshalText(text []byte) error {
 	s := string(text)
-	if n, err := strconv.Atoi(s); err == nil {
-		*d = Duration(time.Duration(n) * time.Second)
-		return nil
+	if _, err := strconv.Atoi(s); err == nil {
+		s += "s"
 	}
 	v, err := time.ParseDuration(s)
 	if err != nil || v < 0 {
-		return fmt.Errorf("%q is not a length of time like 90s or 10m", s)
+		return fmt.Errorf("%q is not a length of time like 90s or 10m", text)
 	}
 	*d = Duration(v)
 	return nil
@@ -175,8 +175,8 @@ func scalarKeys() []string {
 	return keys
 }
 
-// Variable is the name of the variable that sets key.
-func Variable(key string) string { return "LOCALLLM_" + strings.ToUpper(key) }
+// variable is the name of the variable that sets key.
+func variable(key string) string { return "LOCALLLM_" + strings.ToUpper(key) }
 
 func (c *Config) readEnvironment(lookup func(string) (string, bool)) error {
 	v := reflect.ValueOf(c).Elem()
@@ -185,14 +185,14 @@ func (c *Config) readEnvironment(lookup func(string) (string, bool)) error {
 		if f.Tag.Get("help") == "" {
 			continue
 		}
-		text, set := lookup(Variable(key))
+		text, set := lookup(variable(key))
 		if !set || text == "" {
 			continue
 		}
 		if err := assign(v.FieldByIndex(f.Index), text); err != nil {
-			return fmt.Errorf("%s=%q: %w", Variable(key), text, err)
+			return fmt.Errorf("%s=%q: %w", variable(key), text, err)
 		}
-		c.Origins[key] = Variable(key)
+		c.Origins[key] = variable(key)
 	}
 	return nil
 }
@@ -241,16 +241,19 @@ func (c *Config) validate() error {
 	if c.Profile != "" && !c.hasProfile(c.Profile) {
 		wrong("profile", "there is no profile %q", c.Profile)
 	}
-	for name, to := range c.Tiers {
+	// What follows can stand in the file alone.
+	for _, name := range slices.Sorted(maps.Keys(c.Tiers)) {
 		if !slices.Contains(TierNames, name) {
-			problems = append(problems, fmt.Errorf("tiers.%s: want default, fast or deep", name))
+			problems = append(problems, fmt.Errorf("%s: tiers.%s: want default, fast or deep", c.Path, name))
 		}
-		if to.Profile != "" && !c.hasProfile(to.Profile) {
-			problems = append(problems, fmt.Errorf("tiers.%s: there is no profile %q", name, to.Profile))
+		if to := c.Tiers[name]; to.Profile != "" && !c.hasProfile(to.Profile) {
+			problems = append(problems, fmt.Errorf("%s: tiers.%s: there is no profile %q", c.Path, name, to.Profile))
 		}
 	}
-	for name, p := range c.Profiles {
-		problems = append(problems, p.problems(name)...)
+	for _, name := range slices.Sorted(maps.Keys(c.Profiles)) {
+		for _, problem := range c.Profiles[name].problems(name) {
+			problems = append(problems, fmt.Errorf("%s: %w", c.Path, problem))
+		}
 	}
 	return errors.Join(problems...)
 }

@@ -3,6 +3,7 @@ package config
 import (
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -68,6 +69,7 @@ func TestWrongConfigurationNamesItsKey(t *testing.T) {
 		"context = -1":                        "want 0 or more",
 		"= =":                                 "line 1",
 		"idle_limit = \"soon\"":               "length of time",
+		"idle_limit = -5":                     "length of time",
 		"profile = \"x\"":                     "there is no profile",
 		"[tiers.huge]\nmodel = \"m\"":         "tiers.huge",
 		profile + "kind = \"grpc\"":           "profiles.p.kind",
@@ -82,6 +84,39 @@ func TestWrongConfigurationNamesItsKey(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want it to say %q", text, err, want)
 		}
+		if err != nil && !strings.Contains(err.Error(), "config.toml") {
+			t.Errorf("%q: %v does not name the file", text, err)
+		}
+	}
+}
+
+// What «profiles show» prints is the whole profile: it once left out prices, time limits and extra fields.
+func TestASectionIsTheWholeProfile(t *testing.T) {
+	all := Profile{
+		Kind: "openai", BaseURL: "http://127.0.0.1:8000/v1", Model: "m", Models: []string{"m", "n-*"}, APIKeyEnv: "TEAM_KEY",
+		Headers: map[string]string{"X Team": "web \"a\""}, Slots: 4, Context: 32768, MaxTokens: 8192, Tiers: map[string]string{"fast": "n-1"},
+		PriceInput: 2, PriceCached: 0.05, PriceOutput: 1.5, IdleTimeout: Duration(90 * time.Second), Timeout: Duration(time.Hour), NoStream: true,
+		ExtraBody: map[string]any{
+			"provider": map[string]any{"sort": "price", "order": []any{"a", "b"}}, "top_k": int64(40), "temperature": 1.0, "min_p": 0.05, "echo": false,
+			"stops": []any{map[string]any{"text": "\u007f"}},
+		},
+	}
+	set := reflect.ValueOf(all)
+	for i := range set.NumField() {
+		if set.Field(i).IsZero() {
+			t.Errorf("%s is not tried here", set.Type().Field(i).Name)
+		}
+	}
+	text := Section("team", all, "two\nlines")
+	c, err := Load(write(t, text))
+	if err != nil {
+		t.Fatalf("%v in\n%s", err, text)
+	}
+	if got := c.Profiles["team"]; !reflect.DeepEqual(got, all) {
+		t.Errorf("got  %+v\nwant %+v\nof %s", got, all, text)
+	}
+	if got := tomlValue([]map[string]any{{"a": int64(1)}}); got != "[{a = 1}]" {
+		t.Errorf("a list of tables is %s", got)
 	}
 }
 

@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -111,6 +113,16 @@ func Section(name string, p Profile, comments ...string) string {
 			fmt.Fprintf(&b, "%s = %d\n", key, value)
 		}
 	}
+	price := func(key string, value float64) {
+		if value != 0 {
+			fmt.Fprintf(&b, "%s = %s\n", key, decimal(value))
+		}
+	}
+	span := func(key string, value Duration) {
+		if value != 0 {
+			text(key, time.Duration(value).String())
+		}
+	}
 	text("kind", p.Kind)
 	text("base_url", p.BaseURL)
 	text("model", p.Model)
@@ -126,22 +138,67 @@ func Section(name string, p Profile, comments ...string) string {
 	number("slots", p.Slots)
 	number("context", p.Context)
 	number("max_tokens", p.MaxTokens)
-	if p.Timeout > 0 {
-		text("timeout", time.Duration(p.Timeout).String())
+	price("price_input", p.PriceInput)
+	price("price_cached", p.PriceCached)
+	price("price_output", p.PriceOutput)
+	span("idle_timeout", p.IdleTimeout)
+	span("timeout", p.Timeout)
+	if p.NoStream {
+		b.WriteString("no_stream = true\n")
 	}
+	table(&b, "extra_body", p.ExtraBody)
 	table(&b, "tiers", p.Tiers)
 	return b.String()
 }
 
-func table(b *strings.Builder, key string, values map[string]string) {
-	if len(values) == 0 {
-		return
+func table[T any](b *strings.Builder, key string, values map[string]T) {
+	if len(values) > 0 {
+		fmt.Fprintf(b, "%s = %s\n", key, inline(values))
 	}
+}
+
+func inline[T any](values map[string]T) string {
 	pairs := make([]string, 0, len(values))
 	for _, k := range slices.Sorted(maps.Keys(values)) {
-		pairs = append(pairs, tomlKey(k)+" = "+quote(values[k]))
+		pairs = append(pairs, tomlKey(k)+" = "+tomlValue(values[k]))
 	}
-	fmt.Fprintf(b, "%s = {%s}\n", key, strings.Join(pairs, ", "))
+	return "{" + strings.Join(pairs, ", ") + "}"
+}
+
+// tomlValue writes a value of a kind that TOML is read into.
+func tomlValue(value any) string {
+	switch v := value.(type) {
+	case string:
+		return quote(v)
+	case map[string]any:
+		return inline(v)
+	case []map[string]any:
+		items := make([]string, len(v))
+		for i := range v {
+			items[i] = inline(v[i])
+		}
+		return "[" + strings.Join(items, ", ") + "]"
+	case []any:
+		items := make([]string, len(v))
+		for i := range v {
+			items[i] = tomlValue(v[i])
+		}
+		return "[" + strings.Join(items, ", ") + "]"
+	case float64:
+		return decimal(v)
+	case time.Time:
+		return v.Format(time.RFC3339Nano)
+	}
+	return fmt.Sprint(value)
+}
+
+// decimal keeps the point: without one, TOML reads a whole number.
+func decimal(v float64) string {
+	s := strconv.FormatFloat(v, 'f', -1, 64)
+	if v == math.Trunc(v) {
+		s += ".0"
+	}
+	return s
 }
 
 func tomlKey(k string) string {

@@ -69,6 +69,10 @@ func TestASharedPolicyStaysWhileSomebodyReadsIt(t *testing.T) {
 	if _, err := os.Stat(agents); err == nil {
 		t.Error("the policy is still there")
 	}
+	// Nothing was in this project before. Its folder once went with its last file.
+	if _, err := os.Stat(filepath.Join(home, "p")); err != nil {
+		t.Errorf("the project's own folder: %v", err)
+	}
 }
 
 func TestAllMeansWhatIsOnThisMachine(t *testing.T) {

@@ -151,7 +151,7 @@ func one(o Options, c client, undo bool) ([]Change, error) {
 	}
 	for _, s := range steps {
 		if !o.DryRun {
-			if err := s.write(); err != nil {
+			if err := s.write(o); err != nil {
 				return changes, fmt.Errorf("writing %s: %w", s.target.path, err)
 			}
 		}
@@ -223,7 +223,7 @@ func undoStep(s step, e edit, before []byte, kept bool) (step, error) {
 	return s, nil
 }
 
-func (s step) write() error {
+func (s step) write(o Options) error {
 	t := s.target
 	switch s.change.Action {
 	case "unchanged", "skipped":
@@ -232,8 +232,10 @@ func (s step) write() error {
 		if err := os.Remove(t.real); err != nil {
 			return err
 		}
-		// The folder too, if we made it and nothing else is in it.
-		_ = os.Remove(filepath.Dir(t.real))
+		// A client's own folder too, if nothing else is in it; the project itself and the home folder stay.
+		if dir := filepath.Dir(t.path); dir != filepath.Clean(o.Project) && dir != filepath.Clean(o.Home) {
+			_ = os.Remove(filepath.Dir(t.real))
+		}
 		return nil
 	}
 	if s.backup != nil {
@@ -274,13 +276,17 @@ func plugin(o Options, undo bool) (Change, error) {
 	if err != nil {
 		return change, err
 	}
+	made := "modified"
+	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+		made = "created"
+	}
 	for name, data := range files {
 		path := filepath.Join(dir, filepath.FromSlash(name))
 		old, err := os.ReadFile(path)
 		if err == nil && bytes.Equal(old, data) {
 			continue
 		}
-		change.Action = "created"
+		change.Action = made
 		if o.DryRun {
 			continue
 		}

@@ -97,13 +97,13 @@ func pluginThere(o Options) bool {
 func Answers(ctx context.Context, binary string, env map[string]string) error {
 	ctx, cancel := context.WithTimeout(ctx, answerLimit)
 	defer cancel()
-	var out, errors bytes.Buffer
+	var out, said bytes.Buffer
 	vars := os.Environ()
 	for name, value := range env {
 		vars = append(vars, name+"="+value)
 	}
 	const hello = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"localllm","version":"0"}}}` + "\n"
-	_, err := proc.Run(ctx, proc.Command{Path: binary, Args: []string{"mcp"}, Env: vars, Stdin: strings.NewReader(hello), Stdout: &out, Stderr: &errors})
+	_, err := proc.Run(ctx, proc.Command{Path: binary, Args: []string{"mcp"}, Env: vars, Stdin: strings.NewReader(hello), Stdout: &out, Stderr: &said})
 	if err != nil {
 		return fmt.Errorf("starting %s: %w", binary, err)
 	}
@@ -114,7 +114,7 @@ func Answers(ctx context.Context, binary string, env map[string]string) error {
 	}
 	line, _, _ := bytes.Cut(out.Bytes(), []byte("\n"))
 	if json.Unmarshal(line, &answer) != nil || answer.Result.ServerInfo.Name != serverName {
-		return fmt.Errorf("%s mcp did not answer as it should: %.200s", binary, bytes.TrimSpace(append(out.Bytes(), errors.Bytes()...)))
+		return fmt.Errorf("%s mcp did not answer as it should: %.200s", binary, bytes.TrimSpace(append(out.Bytes(), said.Bytes()...)))
 	}
 	return nil
 }

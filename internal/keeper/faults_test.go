@@ -224,3 +224,16 @@ func TestStillbornKeeper(t *testing.T) {
 		t.Errorf("a lease is left: %+v, %v", r, err)
 	}
 }
+
+// A keeper has no standard error: what it dies of is in its log.
+func TestKeeperDiesIntoItsLog(t *testing.T) {
+	l := lab.New(t, false)
+	a := l.Session()
+	a.Enable("m")
+	kill(t, l.Status().Keeper.PID, syscall.SIGQUIT)
+	l.NothingLeft(soon)
+	log, err := os.ReadFile(filepath.Join(l.Layout.State, "logs", "engine.log.keeper"))
+	if err != nil || !strings.Contains(string(log), "keeper.(*keeper).run") {
+		t.Errorf("the log has no stack: %v\n%s", err, log)
+	}
+}

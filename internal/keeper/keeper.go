@@ -107,7 +107,11 @@ func (f folder) openLog(foreground bool) (io.Writer, func()) {
 	case foreground:
 		return io.MultiWriter(os.Stderr, file), func() { _ = file.Close() }
 	}
-	return file, func() { _ = file.Close() }
+	_ = debug.SetCrashOutput(file, debug.CrashOptions{}) // a keeper has no standard error to die on
+	return file, func() {
+		_ = debug.SetCrashOutput(nil, debug.CrashOptions{})
+		_ = file.Close()
+	}
 }
 
 // NetworkFolder is the warning for a run folder on a network file system, or empty.

@@ -115,11 +115,15 @@ func (c *chaos) step(a *actor) {
 	}
 }
 
-func (c *chaos) tell(what string) { c.told[what]++ }
+func (c *chaos) tell(what string) {
+	c.told[what]++
+	c.t.Logf("%s %s", time.Now().UTC().Format(time.RFC3339Nano), what)
+}
 
 func (c *chaos) hit(role string, sig syscall.Signal) {
 	for _, p := range c.l.Processes(role) {
 		c.tell(role + " " + sig.String())
+		c.t.Logf("  process %d", p.PID)
 		_ = syscall.Kill(p.PID, sig)
 	}
 }
@@ -134,6 +138,7 @@ func (c *chaos) order(a *actor) {
 	}
 	o := c.orders[c.rnd.IntN(len(c.orders))]
 	a.waiting = o.Do
+	c.t.Logf("%s %s ordered of %d", time.Now().UTC().Format(time.RFC3339Nano), o.Do, a.s.Server)
 	a.s.Send(o)
 }
 

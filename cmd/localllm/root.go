@@ -119,9 +119,7 @@ func open(cmd *cobra.Command) (*app.App, error) {
 // progress shows long work on standard error. The returned func ends the showing.
 func progress() (func(app.Progress), func()) {
 	p := terminal.NewProgress(os.Stderr)
-	return func(s app.Progress) {
-		p.Show(terminal.Step{Phase: s.Phase, Done: s.Done, Total: s.Total, Unit: s.Unit, Detail: s.Detail})
-	}, p.Close
+	return func(s app.Progress) { p.Show(app.Step(s)) }, p.Close
 }
 
 // work is what a reporting command does; its result is shown, or printed as JSON.

@@ -74,6 +74,6 @@ type tool struct{ app *app.App }
 func (t tool) Do(ctx context.Context, action string, in any, report func(mcpserver.Progress)) (any, error) {
 	call := &app.Call{Held: true, Patient: mcpserver.HasProgress(ctx), Project: mcpserver.Project(ctx).Dir}
 	return t.app.Do(app.WithCall(ctx, call), action, in, func(p app.Progress) {
-		report(mcpserver.Progress{Phase: p.Phase, Done: float64(p.Done), Total: float64(p.Total)})
+		report(app.Step(p))
 	})
 }

@@ -17,11 +17,17 @@ import (
 	"localllm/internal/request"
 	"localllm/internal/session"
 	"localllm/internal/tasks"
+	"localllm/internal/terminal"
 	"localllm/lifecycle"
 )
 
 // Progress is one step of a long action.
 type Progress = lifecycle.Progress
+
+// Step is p as people and clients are shown it.
+func Step(p Progress) terminal.Step {
+	return terminal.Step{Phase: p.Phase, Done: p.Done, Total: p.Total, Unit: p.Unit, Detail: p.Detail}
+}
 
 // Errors that callers branch on.
 var (

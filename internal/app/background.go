@@ -14,6 +14,7 @@ import (
 	"localllm/internal/request"
 	"localllm/internal/session"
 	"localllm/internal/tasks"
+	"localllm/internal/terminal"
 )
 
 const (
@@ -164,24 +165,12 @@ func (a *App) RunTask(ctx context.Context, id string, exitCode func(result any, 
 		// The engine's life follows the client, and not this runner, which ends with its task.
 		pass.Binding.Held = false
 		ctx = WithCall(ctx, &Call{Project: pass.Project, Binding: pass.Binding, Patient: true, InRunner: true})
-		out, err := a.Do(ctx, o.Action, in, func(p Progress) { report(describe(p)) })
+		out, err := a.Do(ctx, o.Action, in, func(p Progress) { report(terminal.Describe(Step(p), 0)) })
 		if err != nil {
 			return nil, exitCode(nil, err), err
 		}
 		return out, exitCode(out, nil), nil
 	})
-}
-
-func describe(p Progress) string {
-	switch {
-	case p.Total > 0 && p.Unit == "percent":
-		return fmt.Sprintf("%s %d %%", p.Phase, p.Done)
-	case p.Total > 0:
-		return fmt.Sprintf("%s %d of %d %s", p.Phase, p.Done, p.Total, p.Unit)
-	case p.Done > 0:
-		return fmt.Sprintf("%s %d %s", p.Phase, p.Done, p.Unit)
-	}
-	return p.Phase
 }
 
 // TaskStatus is a background task that has no result to show: one that is under way, or that broke.

@@ -46,7 +46,7 @@ func (d *double) Do(ctx context.Context, action string, in any, report func(Prog
 	switch word {
 	case "busy": // as much progress as it can
 		for i := range 40 {
-			report(Progress{Phase: fmt.Sprintf("phase %d", i), Done: float64(i), Total: 40})
+			report(Progress{Phase: fmt.Sprintf("phase %d", i), Done: int64(i), Total: 40})
 			select {
 			case <-ctx.Done():
 				return nil, ctx.Err()

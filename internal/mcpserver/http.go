@@ -18,6 +18,7 @@ import (
 	"github.com/mark3labs/mcp-go/server"
 
 	"localllm/internal/hint"
+	"localllm/internal/request"
 )
 
 // HTTP serves http://ADDR/mcp until ctx ends or a signal comes. addr has to be a loopback address; ready is called
@@ -25,7 +26,7 @@ import (
 func HTTP(ctx context.Context, cfg Config, addr string, ready func(url string)) error {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil || !loopback(host) {
-		return hint.New(fmt.Sprintf("%q is not a loopback address with a port", addr), "take 127.0.0.1:PORT; port 0 chooses one")
+		return hint.Add(&request.Error{Field: "http", Reason: fmt.Sprintf("http takes a loopback address with a port, not %q", addr)}, "take 127.0.0.1:PORT; port 0 chooses one")
 	}
 	logTo(os.Stderr)
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)

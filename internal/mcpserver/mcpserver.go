@@ -17,16 +17,14 @@ import (
 
 	"localllm/internal/hint"
 	"localllm/internal/request"
+	"localllm/internal/terminal"
 )
 
 // Name is both the server's and its one tool's.
 const Name = "local_llm"
 
 // Progress is how far an action is, in words and, where it can be known, in numbers.
-type Progress struct {
-	Phase       string
-	Done, Total float64 // Total 0: unknown
-}
+type Progress = terminal.Step
 
 // Actions carries the actions out. Do is called from many goroutines at once; in is what request.Decode returns for
 // the action. The result is marshalled to a JSON object. report never blocks, and does nothing after Do has returned.
@@ -39,9 +37,6 @@ type Actions interface {
 type Config struct {
 	Version string
 	Actions Actions
-
-	// Render is the text form of a result; nil means Text.
-	Render func(action string, result any) string
 
 	// Leaving is called once, at the first sign that the client goes: end of input, a signal, a broken pipe. It comes
 	// before the calls in flight are ended, and clients kill the process as early as 33 ms later. May be nil.
@@ -56,9 +51,6 @@ type service struct {
 }
 
 func newService(cfg Config, g *guard) *service {
-	if cfg.Render == nil {
-		cfg.Render = func(_ string, result any) string { return Text(result) }
-	}
 	s := &service{cfg: cfg, guard: g}
 	hooks := &server.Hooks{}
 	if g != nil {
@@ -138,7 +130,7 @@ func (s *service) do(ctx context.Context, action string, in any, report func(Pro
 		return failure(fmt.Errorf("writing the result of %s: %w", action, err))
 	}
 	return &mcp.CallToolResult{
-		Content:           []mcp.Content{mcp.NewTextContent(s.cfg.Render(action, out))},
+		Content:           []mcp.Content{mcp.NewTextContent(Text(out))},
 		StructuredContent: json.RawMessage(raw),
 	}
 }

@@ -3,10 +3,11 @@ package mcpserver
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"math"
 	"sync"
 	"time"
+
+	"localllm/internal/terminal"
 )
 
 const (
@@ -88,9 +89,9 @@ func (r *reporter) run() {
 		r.mu.Lock()
 		p := r.latest
 		r.mu.Unlock()
-		seconds := time.Since(r.start).Seconds()
-		sent = math.Max(math.Nextafter(sent, math.Inf(1)), math.Round(seconds*1000)/1000)
-		r.send(sent, p.words(int(seconds)))
+		elapsed := time.Since(r.start)
+		sent = max(sent+0.001, math.Round(elapsed.Seconds()*1000)/1000)
+		r.send(sent, terminal.Describe(p, elapsed))
 		beat.Reset(heartbeat)
 		if p.Phase == phase {
 			select {
@@ -101,25 +102,4 @@ func (r *reporter) run() {
 		}
 		phase = p.Phase
 	}
-}
-
-func (p Progress) words(seconds int) string {
-	s := p.Phase
-	switch {
-	case p.Total > 0:
-		s += fmt.Sprintf(" %d %%", int(100*math.Min(1, math.Max(0, p.Done/p.Total))))
-		if p.Total != 100 {
-			s += fmt.Sprintf(" (%s of %s)", number(p.Done), number(p.Total))
-		}
-	case p.Done > 0:
-		s += " " + number(p.Done)
-	}
-	return fmt.Sprintf("%s, %d s", s, seconds)
-}
-
-func number(n float64) string {
-	if n == math.Trunc(n) && math.Abs(n) < 1e15 {
-		return fmt.Sprintf("%d", int64(n))
-	}
-	return fmt.Sprintf("%.1f", n)
 }

@@ -14,7 +14,7 @@ type Window struct {
 // Size is what is known for measuring a window.
 type Size struct {
 	PromptTokens int   // counted by the engine's tokenizer; 0 if there is none
-	PromptBytes  int64 // of the task's text and its files, for the estimate
+	PromptBytes  int64 // of the task's files, for the estimate; its text is counted beside them
 	OutputBytes  int64 // of the declared outputs as they are now: they come back whole
 	MaxTokens    int   // the caller's own limit for the answer; 0 is none
 	Context      int   // the window of one slot; 0 if no engine is enabled

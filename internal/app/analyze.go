@@ -9,6 +9,7 @@ import (
 	"localllm/internal/contextfiles"
 	"localllm/internal/outcomes"
 	"localllm/internal/request"
+	"localllm/internal/redact"
 	"localllm/lifecycle"
 	"localllm/scoring"
 	"localllm/stats"
@@ -88,7 +89,6 @@ func (a *App) advise(ctx context.Context, root string, t delegate.Task, to *targ
 		return scoring.Advice{}, err
 	}
 	outputs, size := a.outputsNow(root, t)
-	size.PromptBytes += int64(len(t.Task))
 	for _, f := range gathered.Files {
 		size.PromptBytes += int64(len(f.Body))
 	}
@@ -97,7 +97,7 @@ func (a *App) advise(ctx context.Context, root string, t delegate.Task, to *targ
 		task.Model, size.Context = to.limits.Model, to.limits.Context
 		in := delegate.Input{Task: t, Model: to.limits.Model, Context: gathered.Files, Outputs: outputs}
 		var unfit *delegate.Unfit
-		switch p, err := delegate.Build(ctx, to.Completer, in); {
+		switch p, err := delegate.Build(ctx, delegate.Hidden(to.Completer, redact.Hide), in); {
 		case err == nil && p.Exact:
 			size.PromptTokens = p.Tokens
 		case errors.As(err, &unfit) && unfit.Exact:
@@ -145,5 +145,5 @@ func (a *App) score(ctx context.Context, root string, t delegate.Task, to *targe
 	task := scoring.Task{
 		Text: t.Task, Type: first(t.TaskType, "generate"), Model: to.limits.Model, Outputs: len(t.OutputFiles), Verify: len(t.Verify) > 0,
 	}
-	return scoring.Score(task, a.history(ctx, root, task), scoring.Fit(task, scoring.Size{Context: to.limits.Context, PromptBytes: int64(len(t.Task))}))
+	return scoring.Score(task, a.history(ctx, root, task), scoring.Fit(task, scoring.Size{Context: to.limits.Context}))
 }

@@ -15,14 +15,14 @@ import (
 // The exit codes are public, and some of these errors need an engine that fails at the right moment.
 func TestExitCodes(t *testing.T) {
 	for want, errs := range map[int][]error{
-		exitUsage:      {&usageError{errors.New("x")}, &request.Error{}, &app.InvalidError{}, &delegate.FieldError{}},
+		exitUsage:      {&usageError{errors.New("x")}, &request.Error{}, &app.InvalidError{}, &delegate.FieldError{}, &app.TaskError{Exit: exitUsage}},
 		exitNotDone:    {&notDone{delegate.Failed}},
 		exitCannot:     {app.ErrCannotEnable},
 		exitEngine:     {&lifecycle.StartError{}, &delegate.EngineError{Err: errors.New("the engine went away")}},
 		exitNotEnabled: {app.ErrNotEnabled},
 		exitBusy:       {&lifecycle.BusyError{}},
 		exitInterrupt:  {context.Canceled},
-		exitUnexpected: {errors.New("x")},
+		exitUnexpected: {errors.New("x"), &app.TaskError{}},
 	} {
 		for _, err := range errs {
 			if got := exitCode(fmt.Errorf("wrapped: %w", err)); got != want {

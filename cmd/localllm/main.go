@@ -94,8 +94,11 @@ func exitCode(err error) int {
 		invalid *app.InvalidError
 		field   *delegate.FieldError
 		engine  *delegate.EngineError
+		task    *app.TaskError
 	)
 	switch {
+	case errors.As(err, &task) && task.Exit != exitOK:
+		return task.Exit
 	case errors.As(err, &done):
 		return exitNotDone
 	case errors.As(err, &usage), errors.As(err, &bad), errors.As(err, &invalid), errors.As(err, &field),

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -8,8 +9,8 @@ import (
 	"localllm/delegate"
 	"localllm/internal/contextfiles"
 	"localllm/internal/outcomes"
-	"localllm/internal/request"
 	"localllm/internal/redact"
+	"localllm/internal/request"
 	"localllm/lifecycle"
 	"localllm/scoring"
 	"localllm/stats"
@@ -35,7 +36,7 @@ func (a *App) Analyze(ctx context.Context, in *request.Analyze) (*scoring.Advice
 		return nil, err
 	}
 	record := stats.Record{
-		Timestamp: time.Now(), Task: in.Task, TaskType: first(in.TaskType, "generate"), Score: advice.Score,
+		Timestamp: time.Now(), Task: in.Task, TaskType: cmp.Or(in.TaskType, "generate"), Score: advice.Score,
 		Decision: string(advice.Recommendation), Version: a.version,
 		Files: outputPaths(in.OutputFiles),
 	}
@@ -92,7 +93,7 @@ func (a *App) advise(ctx context.Context, root string, t delegate.Task, to *targ
 	for _, f := range gathered.Files {
 		size.PromptBytes += int64(len(f.Body))
 	}
-	task := scoring.Task{Text: t.Task, Type: first(t.TaskType, "generate"), Outputs: len(t.OutputFiles), Verify: len(t.Verify) > 0}
+	task := scoring.Task{Text: t.Task, Type: cmp.Or(t.TaskType, "generate"), Outputs: len(t.OutputFiles), Verify: len(t.Verify) > 0}
 	if to != nil {
 		task.Model, size.Context = to.limits.Model, to.limits.Context
 		in := delegate.Input{Task: t, Model: to.limits.Model, Context: gathered.Files, Outputs: outputs}
@@ -143,7 +144,7 @@ func (a *App) history(ctx context.Context, root string, t scoring.Task) scoring.
 // score is the advice that goes into a delegation's record; it is never obeyed.
 func (a *App) score(ctx context.Context, root string, t delegate.Task, to *target) scoring.Advice {
 	task := scoring.Task{
-		Text: t.Task, Type: first(t.TaskType, "generate"), Model: to.limits.Model, Outputs: len(t.OutputFiles), Verify: len(t.Verify) > 0,
+		Text: t.Task, Type: cmp.Or(t.TaskType, "generate"), Model: to.limits.Model, Outputs: len(t.OutputFiles), Verify: len(t.Verify) > 0,
 	}
 	return scoring.Score(task, a.history(ctx, root, task), scoring.Fit(task, scoring.Size{Context: to.limits.Context}))
 }

@@ -179,12 +179,20 @@ type TaskStatus struct {
 	Status string `json:"status"`
 }
 
+// TaskError is a background task that ended without a result. Exit is what the command line would have ended with.
+type TaskError struct {
+	ID, State, Reason string
+	Exit              int
+}
+
+func (e *TaskError) Error() string { return fmt.Sprintf("task %s (%s): %s", e.ID, e.State, e.Reason) }
+
 // collected is a task's own result once it has one, with the task's id; before that, how far it is.
 func (a *App) collected(st tasks.State) (any, error) {
 	a.repairAfter(st)
 	if st.Result == nil {
 		if st.Ended() && st.Error != "" {
-			return nil, hint.Add(fmt.Errorf("task %s (%s): %s", st.ID, st.State, st.Error), st.Hints...)
+			return nil, hint.Add(&TaskError{ID: st.ID, State: st.State, Reason: st.Error, Exit: st.Exit}, st.Hints...)
 		}
 		return &TaskStatus{State: st, Status: st.State}, nil
 	}

@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"path"
 	"reflect"
+	"strings"
 	"time"
 
 	"localllm/delegate"
+	"localllm/internal/hint"
 )
 
 // spreadBatch gives every task of a batch what the batch says and the task leaves open, and checks what only the whole
@@ -84,9 +87,15 @@ func (a *App) batch(ctx context.Context, t *delegate.Task, report func(Progress)
 	}
 	began := time.Now()
 	out := &delegate.BatchResult{Results: make([]delegate.Result, len(t.Tasks))}
-	for _, d := range order {
-		if err := a.group(ctx, *t, d, groups[d], out.Results, report); err != nil {
+	for n, d := range order {
+		err := a.group(ctx, *t, d, groups[d], out.Results, report)
+		if err != nil && n == 0 {
 			return nil, err
+		}
+		if err != nil { // what the groups before this one have written is told all the same
+			for _, i := range groups[d] {
+				out.Results[i] = notBegun(ctx, err)
+			}
 		}
 	}
 	for _, res := range out.Results {
@@ -96,8 +105,19 @@ func (a *App) batch(ctx context.Context, t *delegate.Task, report func(Progress)
 			out.Failed++
 		}
 	}
-	out.OK, out.Seconds = out.Failed == 0, time.Since(began).Seconds()
+	out.OK, out.Seconds = out.Failed == 0, math.Round(time.Since(began).Seconds()*1000)/1000
 	return out, nil
+}
+
+// notBegun is the result of a task of a batch whose endpoint or folder could not be had.
+func notBegun(ctx context.Context, err error) delegate.Result {
+	status := delegate.Refused
+	if ctx.Err() != nil {
+		status = delegate.Cancelled
+	}
+	return delegate.Result{
+		Status: status, Reason: err.Error(), Hint: strings.Join(hint.Of(err), "; "), Files: []delegate.FileChange{}, Attempts: []delegate.Attempt{},
+	}
 }
 
 // group runs the tasks with these numbers, which go to the same place.
@@ -124,7 +144,7 @@ func (a *App) group(ctx context.Context, t delegate.Task, d destination, numbers
 	}
 	for i, n := range numbers {
 		results[n] = res.Results[i]
-		w.to.priced(&results[n])
+		w.to.annotate(&results[n])
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package app
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -37,7 +38,7 @@ func (a *App) survey(ctx context.Context, o survey.Options) (*capability.Report,
 	if o.Context == 0 {
 		o.Context = a.config.Context
 	}
-	o.KVType = first(o.KVType, a.config.KVType)
+	o.KVType = cmp.Or(o.KVType, a.config.KVType)
 	rows, err := a.tableRows()
 	if err != nil {
 		return nil, err
@@ -61,7 +62,7 @@ func (a *App) tableRows() (capability.Catalog, error) {
 	}
 	rows, err := capability.ParseCatalog(text.String())
 	if err != nil {
-		return rows, hint.Add(fmt.Errorf("%s: model: %w", a.config.Path, err), "see «localllm capability --json» for how rows look")
+		return rows, hint.Add(fmt.Errorf("%s: model: %w", a.config.Path, err), "a [[model]] takes ref, date and source at the least; its other fields are those of the built-in table")
 	}
 	return rows, nil
 }

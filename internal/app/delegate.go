@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -45,7 +46,7 @@ func (a *App) Delegate(ctx context.Context, t *delegate.Task, report func(Progre
 		a.warn(err.Error())
 	}
 	if a.wantsBackground(ctx, t.Background || external) {
-		return a.inBackground(ctx, "delegate", t, first(t.Task, "a batch"), taskLimit(t), report)
+		return a.inBackground(ctx, "delegate", t, cmp.Or(t.Task, "a batch"), taskLimit(t), report)
 	}
 	report(Progress{Phase: "preparing"})
 	if len(t.Tasks) > 0 {
@@ -109,13 +110,15 @@ func (a *App) tellRepaired(r journal.Repaired) {
 	if r.Changes == 0 {
 		return
 	}
-	a.warn(fmt.Sprintf("a delegation had been killed in the middle: put back %s", strings.Join(r.Files, ", ")))
+	if len(r.Files) > 0 {
+		a.warn("a delegation had been killed in the middle: put back " + strings.Join(r.Files, ", "))
+	}
 	if len(r.Conflicts) > 0 {
 		a.warn(fmt.Sprintf("changed by somebody since, so left alone: %s (earlier form in %s)", strings.Join(r.Conflicts, ", "), strings.Join(r.Saved, ", ")))
 	}
 }
 
-// taskLimit is how long a background task may take: its own limit, and as much again for waiting. A batch's tasks may
+// taskLimit is how long a task may need the engine: its own limit, and as much again for waiting. A batch's tasks may
 // have to go one after the other.
 func taskLimit(t *delegate.Task) time.Duration {
 	all := t.Tasks
@@ -234,7 +237,7 @@ func (w *work) single(ctx context.Context, t *delegate.Task) (any, error) {
 	if err != nil {
 		return nil, w.explain(ctx, err)
 	}
-	w.to.priced(&res)
+	w.to.annotate(&res)
 	return &res, nil
 }
 

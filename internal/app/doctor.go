@@ -1,11 +1,13 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -55,7 +57,11 @@ func (a *App) checkConfig() Check {
 			set = append(set, key)
 		}
 	}
-	return Check{"configuration", CheckOK, fmt.Sprintf("%s, %d profiles, set: %s", a.config.Path, len(a.config.Profiles), strings.Join(set, ", ")), nil}
+	slices.Sort(set)
+	if len(set) == 0 {
+		set = append(set, "nothing")
+	}
+	return Check{"configuration", CheckOK, fmt.Sprintf("%s; profiles: %d; set: %s", a.config.Path, len(a.config.Profiles), strings.Join(set, ", ")), nil}
 }
 
 func (a *App) checkFolders() Check {
@@ -105,10 +111,11 @@ func checkEngines(r *capability.Report) []Check {
 	}
 	checks := make([]Check, 0, len(r.Engines))
 	for _, e := range r.Engines {
-		c := Check{e.Name, CheckOK, strings.TrimSpace(fmt.Sprintf("%s %s %s", e.State, e.Version, first(e.Path, e.URL))), nil}
+		found := slices.DeleteFunc([]string{string(e.State), e.Version, cmp.Or(e.Path, e.URL)}, func(s string) bool { return s == "" })
+		c := Check{e.Name, CheckOK, strings.Join(found, " "), nil}
 		switch {
 		case e.State == capability.Unreachable:
-			c.State, c.Detail = CheckWarning, "configured and does not answer: "+first(e.Detail, e.URL)
+			c.State, c.Detail = CheckWarning, "configured and does not answer: "+cmp.Or(e.Detail, e.URL)
 		case !e.Usable() && usable:
 			c.Detail = "not installed; the other engine will do"
 		case !e.Usable():
@@ -143,7 +150,7 @@ func (a *App) checkEngine(ctx context.Context) Check {
 	case !st.KeeperAlive:
 		return Check{"keeper", CheckOK, "nothing is enabled", nil}
 	case st.Health != keeper.HealthOK && st.State == lifecycle.Ready:
-		return Check{"keeper", CheckBroken, first(st.LastError, "the engine does not answer"), []string{"localllm disable --force, then enable again"}}
+		return Check{"keeper", CheckBroken, cmp.Or(st.LastError, "the engine does not answer"), []string{"localllm disable --force, then enable again"}}
 	}
 	return Check{"keeper", CheckOK, fmt.Sprintf("%s, pid %d, %d sessions, up %s", st.State, st.Keeper.PID, len(st.Leases), st.Uptime().Round(time.Second)), nil}
 }

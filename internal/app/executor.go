@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -26,7 +27,7 @@ func (a *App) withExecutor(t *delegate.Task) (*delegate.Task, bool, error) {
 	}
 	out.Tasks = append([]delegate.Task(nil), t.Tasks...)
 	for i, sub := range out.Tasks {
-		sub.Executor = first(sub.Executor, out.Executor)
+		sub.Executor = cmp.Or(sub.Executor, out.Executor)
 		if sub.Executor == "" {
 			continue
 		}
@@ -65,7 +66,7 @@ func (a *App) addExecutor(w *work, dir string, t *delegate.Task) error {
 // executorEndpoint is the model for a client: the managed engine's, or a profile's.
 func (a *App) executorEndpoint(to *target, t *delegate.Task) (executor.Endpoint, error) {
 	limits := to.limits
-	e := executor.Endpoint{Model: first(t.Model, limits.Model), Loopback: limits.Loopback, Context: limits.Context, MaxTokens: limits.MaxTokens}
+	e := executor.Endpoint{Model: cmp.Or(t.Model, limits.Model), Loopback: limits.Loopback, Context: limits.Context, MaxTokens: limits.MaxTokens}
 	if managed := to.endpoint; managed != nil {
 		if managed.Engine == lifecycle.Ollama && managed.Adopted {
 			return e, reloads(managed.Context, "stop that Ollama and enable again, so that localllm starts one with this window; or enable llama-server; or leave executor out")

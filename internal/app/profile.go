@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -44,7 +45,7 @@ func (a *App) profileTarget(name, model, tier string, think bool) (*target, erro
 	if !ok {
 		return nil, a.noProfile(name)
 	}
-	model = first(model, p.ModelFor(tier))
+	model = cmp.Or(model, p.ModelFor(tier))
 	if model == "" {
 		var err error
 		if model, err = a.onlyModel(name, p); err != nil {
@@ -180,8 +181,9 @@ func windowOf(e remote.Endpoint) int {
 	return props.Defaults.Context
 }
 
-// priced fills in what a result cost, where the profile names prices.
-func (t *target) priced(res *delegate.Result) {
+// annotate adds what is known of the endpoint to a result: what it cost, where the profile names prices, and warnings.
+func (t *target) annotate(res *delegate.Result) {
+	res.Warnings = append(res.Warnings, t.warnings...)
 	if t.profile == nil || res.CostUSD != nil {
 		return
 	}

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -64,7 +65,7 @@ func (l entryLog) record(e delegate.Entry) stats.Record {
 		}
 	}
 	r := stats.Record{
-		Timestamp: time.Now(), Task: e.Task.Task, TaskType: first(e.Task.TaskType, "generate"), Score: res.Score, Decision: "delegate",
+		Timestamp: time.Now(), Task: e.Task.Task, TaskType: cmp.Or(e.Task.TaskType, "generate"), Score: res.Score, Decision: "delegate",
 		TokensGenerated: res.Tokens.Generated, TimeSeconds: res.Seconds,
 		ID: e.ID, Status: res.Status, Model: res.Model, Engine: res.Engine, Profile: l.to.limits.Profile, Attempts: len(res.Attempts),
 		TokensPrompt: res.Tokens.Prompt, TokensCached: res.Tokens.Cached, Files: outputPaths(e.Task.OutputFiles),

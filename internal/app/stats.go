@@ -14,13 +14,13 @@ import (
 
 // Stats says what came of past delegations in one project.
 func (a *App) Stats(ctx context.Context, in *request.Stats) (*stats.Summary, error) {
-	since, err := stats.ParseSince(in.Since, time.Now())
+	since, err := sinceOf(in)
 	if err != nil {
-		return nil, &request.Error{Action: "stats", Field: "since", Reason: "since: " + err.Error()}
+		return nil, err
 	}
 	by, err := stats.ParseBy(in.By)
 	if err != nil {
-		return nil, &request.Error{Action: "stats", Field: "by", Reason: "by: " + err.Error()}
+		return nil, &request.Error{Action: "stats", Field: "by", Reason: err.Error()}
 	}
 	log, err := a.log(ctx, in.Project)
 	if err != nil {
@@ -33,6 +33,14 @@ func (a *App) Stats(ctx context.Context, in *request.Stats) (*stats.Summary, err
 	defer r.Close()
 	s, err := stats.Summarize(ctx, r.Parts(), stats.Options{Since: since, By: by, Log: log.Path()})
 	return &s, err
+}
+
+func sinceOf(in *request.Stats) (time.Time, error) {
+	since, err := stats.ParseSince(in.Since, time.Now())
+	if err != nil {
+		return since, &request.Error{Action: "stats", Field: "since", Reason: err.Error()}
+	}
+	return since, nil
 }
 
 func (a *App) log(ctx context.Context, project string) (*logfile.Log, error) {
@@ -98,9 +106,9 @@ func (p *LedgerPage) add(r stats.Record, profiles map[string]config.Profile) {
 
 // Ledger is single delegations of one project, oldest first, the last ones where there are more than last.
 func (a *App) Ledger(ctx context.Context, in *request.Stats, last int) (*LedgerPage, error) {
-	since, err := stats.ParseSince(in.Since, time.Now())
+	since, err := sinceOf(in)
 	if err != nil {
-		return nil, &request.Error{Action: "stats", Field: "since", Reason: "since: " + err.Error()}
+		return nil, err
 	}
 	log, err := a.log(ctx, in.Project)
 	if err != nil {

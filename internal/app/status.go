@@ -125,7 +125,7 @@ func (a *App) Status(ctx context.Context, in *request.Status) (any, error) {
 			out.State = lifecycle.Busy
 		}
 	}
-	out.addSessions(st.Leases, a, ctx)
+	a.addSessions(ctx, out, st.Leases)
 	if all, err := a.tasks.List(); err == nil {
 		out.Tasks = recent(all)
 	}
@@ -155,7 +155,7 @@ func recent(all []tasks.State) []tasks.State {
 	return shown
 }
 
-func (s *Status) addSessions(leases []lifecycle.Lease, a *App, ctx context.Context) {
+func (a *App) addSessions(ctx context.Context, s *Status, leases []lifecycle.Lease) {
 	mine, err := a.binding(ctx)
 	for _, l := range leases {
 		own := err == nil && belongs(l, mine)

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -25,23 +26,33 @@ type target struct {
 	think    bool
 	profile  *config.Profile     // nil: the managed engine
 	endpoint *lifecycle.Endpoint // of the managed engine
+	warnings []string            // about the choice of it, for the results
 	release  func()
 }
 
 // target resolves a task's profile, tier and model to an endpoint that answers.
 func (a *App) target(ctx context.Context, t *delegate.Task, report func(Progress)) (*target, error) {
 	profile, model, think := t.Profile, t.Model, false
-	if tier, ok := a.config.Tiers[t.Tier]; t.Tier != "" && ok {
+	applied := false
+	if tier, ok := a.config.Tiers[t.Tier]; ok {
 		think = tier.Think
 		if profile == "" || profile == tier.Profile { // a tier's model is its profile's, and no other's
-			profile, model = tier.Profile, first(model, tier.Model)
+			profile, model, applied = tier.Profile, cmp.Or(model, tier.Model), true
 		}
 	}
-	profile = first(profile, a.config.Profile)
-	if profile != "" {
-		return a.profileTarget(profile, model, t.Tier, think)
+	profile = cmp.Or(profile, a.config.Profile)
+	var warnings []string
+	if !applied {
+		warnings = a.tierWarnings(t, profile)
 	}
-	st, release, err := a.ready(ctx, model, report)
+	if profile != "" {
+		to, err := a.profileTarget(profile, model, t.Tier, think)
+		if err == nil {
+			to.warnings = warnings
+		}
+		return to, err
+	}
+	st, release, err := a.ready(ctx, model, taskLimit(t), report)
 	if err != nil {
 		return nil, err
 	}
@@ -50,16 +61,24 @@ func (a *App) target(ctx context.Context, t *delegate.Task, report func(Progress
 		release()
 		return nil, err
 	}
-	return &target{Completer: c, key: st.Endpoint.URL, limits: c.Limits(), think: think, endpoint: st.Endpoint, release: release}, nil
+	return &target{
+		Completer: c, key: st.Endpoint.URL, limits: c.Limits(), think: think, endpoint: st.Endpoint, warnings: warnings, release: release,
+	}, nil
 }
 
-func first(values ...string) string {
-	for _, v := range values {
-		if v != "" {
-			return v
-		}
+// tierWarnings says that a tier was asked for and nothing stands for it: then it is the usual model that answers.
+func (a *App) tierWarnings(t *delegate.Task, profile string) []string {
+	if t.Tier == "" || t.Tier == "default" || t.Model != "" {
+		return nil
 	}
-	return ""
+	if a.config.Profiles[profile].Tiers[t.Tier] != "" {
+		return nil
+	}
+	where := "[tiers]"
+	if profile != "" {
+		where = "profile " + profile
+	}
+	return []string{fmt.Sprintf("tier %s is not configured in %s of %s: the usual model was asked", t.Tier, where, a.config.Path)}
 }
 
 // connect speaks to the managed engine.
@@ -70,8 +89,8 @@ func connect(e lifecycle.Endpoint) (delegate.Completer, error) {
 	return llamaserver.Connect(e)
 }
 
-// ready is the managed engine once it serves, and a lease on it for as long as this call lasts.
-func (a *App) ready(ctx context.Context, model string, report func(Progress)) (*keeper.Report, func(), error) {
+// ready is the managed engine once it serves, and a lease on it for as long as this call lasts, but no longer than limit.
+func (a *App) ready(ctx context.Context, model string, limit time.Duration, report func(Progress)) (*keeper.Report, func(), error) {
 	st, err := a.client.Status(ctx)
 	if err != nil {
 		return nil, nil, err
@@ -90,7 +109,7 @@ func (a *App) ready(ctx context.Context, model string, report func(Progress)) (*
 	}
 	release := func() {}
 	if !callOf(ctx).InRunner && !slices.ContainsFunc(st.Leases, func(l lifecycle.Lease) bool { return belongs(l, bound) }) {
-		hold, err := a.client.HoldTask(ctx, "delegation for "+bound.Who, bound.Session, bound.Project, time.Now().Add(time.Hour))
+		hold, err := a.client.HoldTask(ctx, "delegation for "+bound.Who, bound.Session, bound.Project, time.Now().Add(limit))
 		if err != nil {
 			return nil, nil, err
 		}

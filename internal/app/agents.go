@@ -3,7 +3,6 @@ package app
 import (
 	"errors"
 	"os"
-	"path/filepath"
 
 	"localllm/capability"
 	"localllm/delegate"
@@ -86,7 +85,7 @@ func (a *App) addToolLoop(w *work, dir string, t *delegate.Task, src delegate.So
 	}
 	w.loop, err = toolloop.New(toolloop.Options{
 		Completer: delegate.Hidden(w.runner.Completer, w.runner.Hide), Source: src,
-		Root: w.root, Dir: dir, Scratch: filepath.Join(a.layout.State, "copies"),
+		Root: w.root, Dir: dir, Layout: a.layout,
 		Agent: func(name string) (agents.Definition, error) { return agents.Find(places(w.root, dir), name) },
 		Shell: a.config.AllowShell, Network: a.config.AllowNetwork, Self: self, Hide: a.hidden(),
 		Parses: syntax.Check, Think: w.to.think,

@@ -171,7 +171,7 @@ func (a *App) newWork(ctx context.Context, root, dir string, t *delegate.Task, t
 		Source:    src,
 		Sessions:  state,
 		Tree:      tree,
-		Verifier:  verify.Folder{Dir: dir},
+		Verifier:  verify.Folder{Dir: dir, Layout: a.layout},
 		Locker:    treelock.Tree{Layout: a.layout, Project: root, Repaired: a.tellRepaired},
 		Log:       a.entryLog(ctx, root, dir, bound, to, src),
 		Parses:    syntax.Check,

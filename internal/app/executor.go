@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"localllm/delegate"
@@ -58,7 +57,7 @@ func (a *App) addExecutor(w *work, dir string, t *delegate.Task) error {
 		return err
 	}
 	w.runner.Worker = &executor.Worker{
-		Dir: dir, Scratch: filepath.Join(a.layout.State, "executors"), Endpoint: e, AllowShell: a.config.AllowShell, Self: self, Next: w.runner.Worker,
+		Dir: dir, Layout: a.layout, Endpoint: e, AllowShell: a.config.AllowShell, Self: self, Next: w.runner.Worker,
 	}
 	return nil
 }

@@ -20,6 +20,7 @@ import (
 	"localllm/internal/hint"
 	"localllm/internal/paths"
 	"localllm/internal/proc"
+	"localllm/internal/scratch"
 )
 
 // Names are the clients that can be asked for.
@@ -40,7 +41,7 @@ type Endpoint struct {
 // Worker runs clients for tasks that name an executor, and leaves all others to Next. It implements delegate.Worker.
 type Worker struct {
 	Dir        string // the working folder, absolute
-	Scratch    string // where copies are made; private to this user
+	Layout     paths.Layout
 	Endpoint   Endpoint
 	AllowShell bool   // the configuration allows commands
 	Self       string // our own program, for containment
@@ -59,6 +60,7 @@ type run struct {
 	task   delegate.Task
 	client client
 	home   string // the client's own: configuration, state, temporary files
+	nonce  string // of its processes
 	copy   copied
 	box    containment.Box // around the client
 }
@@ -120,20 +122,14 @@ func (w *Worker) Work(ctx context.Context, order delegate.WorkOrder) (delegate.W
 		}
 		return w.Next.Work(ctx, order)
 	}
-	if err := paths.Private(w.Scratch); err != nil {
-		return delegate.WorkDone{}, err
-	}
-	private, err := os.MkdirTemp(w.Scratch, "run-")
+	private, err := scratch.Make(w.Layout, filepath.Join(w.Layout.State, "executors"), "")
 	if err != nil {
-		return delegate.WorkDone{}, fmt.Errorf("making a folder for the executor: %w", err)
+		return delegate.WorkDone{}, fmt.Errorf("preparing %s: %w", order.Task.Executor, err)
 	}
-	defer os.RemoveAll(private)
-	if private, err = filepath.EvalSymlinks(private); err != nil { // clients compare real paths
-		return delegate.WorkDone{}, fmt.Errorf("making a folder for the executor: %w", err)
-	}
-	r := &run{Worker: w, task: order.Task, client: c, home: filepath.Join(private, "home")}
+	defer func() { _ = private.Remove() }()
+	r := &run{Worker: w, task: order.Task, client: c, home: filepath.Join(private.Path, "home"), nonce: private.Nonce}
 	r.task.AllowShell = r.task.AllowShell || w.AllowShell
-	if r.copy, err = copyTree(ctx, w.Dir, filepath.Join(private, "work")); err != nil {
+	if r.copy, err = copyTree(ctx, w.Dir, filepath.Join(private.Path, "work")); err != nil {
 		return delegate.WorkDone{}, err
 	}
 	if order.Progress != nil {
@@ -197,7 +193,8 @@ func (r *run) start(ctx context.Context, prompt string) (report, int, error) {
 	out, errs := proc.Tail{Limit: keptOutput}, proc.Tail{Limit: 4 << 10}
 	exit, err := proc.Run(ctx, proc.Command{
 		Path: path, Args: args, Env: append(r.environment(), env...), Dir: r.copy.dir, Stdout: &out, Stderr: &errs,
-		Nonce: proc.NewNonce(), Grace: grace, Death: syscall.SIGKILL,
+		Nonce: r.nonce, Grace: grace, Death: syscall.SIGKILL,
+		Session: true, // it could type into a terminal that it shares with us
 	})
 	if err != nil {
 		return report{}, exit, err

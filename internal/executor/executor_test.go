@@ -52,7 +52,8 @@ func read(t *testing.T, path string) string {
 // work has the installed client do a task in dir, by the real change and journal.
 func work(t *testing.T, ctx context.Context, dir string, task delegate.Task, e Endpoint) (delegate.WorkDone, delegate.Change, error) {
 	t.Helper()
-	tree, err := workspace.Open(paths.Layout{State: t.TempDir(), Run: t.TempDir()}, dir, dir)
+	layout := paths.Layout{State: t.TempDir(), Run: t.TempDir()}
+	tree, err := workspace.Open(layout, dir, dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,10 +66,12 @@ func work(t *testing.T, ctx context.Context, dir string, task delegate.Task, e E
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := Worker{Dir: dir, Scratch: filepath.Join(t.TempDir(), "scratch"), Endpoint: e}
+	w := Worker{Dir: dir, Layout: layout, Endpoint: e}
 	done, err := w.Work(ctx, delegate.WorkOrder{Task: task, Change: change})
-	if left, _ := os.ReadDir(w.Scratch); len(left) > 0 {
-		t.Errorf("the copy is left: %v", left)
+	for _, where := range []string{filepath.Join(layout.State, "executors"), filepath.Join(layout.Run, "scratch")} {
+		if left, err := os.ReadDir(where); err != nil || len(left) > 0 {
+			t.Errorf("the copy is left: %v, %v", left, err)
+		}
 	}
 	return done, change, err
 }

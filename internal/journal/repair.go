@@ -13,6 +13,7 @@ import (
 
 	"localllm/internal/filelock"
 	"localllm/internal/paths"
+	"localllm/internal/scratch"
 	"localllm/internal/treefile"
 )
 
@@ -24,8 +25,9 @@ type Repaired struct {
 	Saved     []string // folders with the earlier forms of those
 }
 
-// Repair puts back what a delegation that died in the middle had written in the project. It looks only at journals
-// whose owner is gone, and costs next to nothing where there is none. It is safe to call from many processes.
+// Repair puts back what a delegation that died in the middle had written in the project, and first ends what its commands
+// have left running. It looks only at journals whose owner is gone, and costs next to nothing where there is none. It is
+// safe to call from many processes.
 func Repair(layout paths.Layout, projectRoot string) (Repaired, error) {
 	return repair(layout, projectRoot, tryTwice)
 }
@@ -51,6 +53,7 @@ func Settle(ctx context.Context, layout paths.Layout, projectRoot string) (Repai
 }
 
 func repair(layout paths.Layout, projectRoot string, take func(string) (*filelock.Lock, error)) (Repaired, error) {
+	scratch.Sweep(layout)
 	var done Repaired
 	home, err := Home(layout, projectRoot)
 	if err != nil {

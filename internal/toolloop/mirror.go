@@ -17,7 +17,7 @@ import (
 
 	"localllm/internal/contextfiles"
 	"localllm/internal/paths"
-	"localllm/internal/proc"
+	"localllm/internal/scratch"
 	"localllm/internal/workspace"
 )
 
@@ -26,7 +26,6 @@ const (
 	copyFiles = 20_000
 	copyBytes = 512 << 20
 	copyLarge = 32 << 20 // a file over this size is linked, and so can be read only
-	copyAge   = 24 * time.Hour
 	mostTaken = 200
 )
 
@@ -39,11 +38,12 @@ var caches = map[string]bool{"__pycache__": true, ".pytest_cache": true, ".mypy_
 
 // mirror is a copy of a project for commands to work on, without its secrets. The project itself is never written.
 type mirror struct {
-	root, base, tree, temp string
-	at                     *os.Root        // tree: a command may have put links there, and nothing of ours must follow them out
-	secrets                []string        // left out: absolute paths in the project
-	had                    map[string]look // what the copy was given, by relative path with slashes
-	source                 map[string]look // what that was copied from
+	root, tree, temp string
+	place            *scratch.Folder // of both
+	at               *os.Root        // tree: a command may have put links there, and nothing of ours must follow them out
+	secrets          []string        // left out: absolute paths in the project
+	had              map[string]look // what the copy was given, by relative path with slashes
+	source           map[string]look // what that was copied from
 }
 
 type look struct {
@@ -54,57 +54,25 @@ type look struct {
 
 func lookAt(info fs.FileInfo) look { return look{info.Size(), info.ModTime(), info.Mode()} }
 
-func newMirror(scratch, root string) (*mirror, error) {
-	if scratch == "" {
-		return nil, errors.New("there is no place for a copy of the project")
-	}
-	if err := paths.Private(scratch); err != nil {
-		return nil, err
-	}
-	cleanScratch(scratch)
-	real, err := filepath.EvalSymlinks(scratch)
+func newMirror(layout paths.Layout, root string) (*mirror, error) {
+	place, err := scratch.Make(layout, filepath.Join(layout.State, "copies"), "")
 	if err != nil {
 		return nil, err
 	}
-	m := &mirror{root: root, base: filepath.Join(real, proc.NewNonce()), had: map[string]look{}, source: map[string]look{}}
-	m.tree, m.temp = filepath.Join(m.base, "tree"), filepath.Join(m.base, "tmp")
-	for _, dir := range []string{m.tree, m.temp} {
-		if err := os.MkdirAll(dir, 0o700); err != nil {
-			return nil, fmt.Errorf("making a copy of the project: %w", err)
-		}
+	m := &mirror{root: root, place: place, had: map[string]look{}, source: map[string]look{}}
+	m.tree, m.temp = filepath.Join(place.Path, "tree"), filepath.Join(place.Path, "tmp")
+	err = errors.Join(os.Mkdir(m.tree, 0o700), os.Mkdir(m.temp, 0o700))
+	if err == nil {
+		m.at, err = os.OpenRoot(m.tree)
 	}
-	if m.at, err = os.OpenRoot(m.tree); err != nil {
-		return nil, fmt.Errorf("making a copy of the project: %w", err)
+	if err != nil {
+		return nil, fmt.Errorf("making a copy of the project: %w", errors.Join(err, place.Remove()))
 	}
 	return m, nil
 }
 
-// cleanScratch removes what a killed process left.
-func cleanScratch(scratch string) {
-	entries, _ := os.ReadDir(scratch)
-	for _, e := range entries {
-		if info, err := e.Info(); err == nil && time.Since(info.ModTime()) > copyAge {
-			removeAll(filepath.Join(scratch, e.Name()))
-		}
-	}
-}
-
 // close removes the copy.
-func (m *mirror) close() error { return errors.Join(m.at.Close(), removeAll(m.base)) }
-
-// removeAll removes also what was made read-only. It follows no link.
-func removeAll(dir string) error {
-	if os.RemoveAll(dir) == nil {
-		return nil
-	}
-	_ = filepath.WalkDir(dir, func(p string, d fs.DirEntry, err error) error {
-		if d != nil && d.IsDir() {
-			_ = os.Chmod(p, 0o700)
-		}
-		return nil
-	})
-	return os.RemoveAll(dir)
-}
+func (m *mirror) close() error { return errors.Join(m.at.Close(), m.place.Remove()) }
 
 // refresh makes the copy as the project is now, but for what commands made there that the project has no file for.
 func (m *mirror) refresh(ctx context.Context) error {

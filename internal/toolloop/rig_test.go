@@ -146,7 +146,7 @@ func newRig(t *testing.T, say ...delegate.Completion) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.loop, err = New(Options{Completer: r.model, Root: dir, Dir: dir, Scratch: filepath.Join(r.layout.State, "copies"), Self: self, Parses: syntax.Check, Hide: []string{r.layout.State},
+	r.loop, err = New(Options{Completer: r.model, Root: dir, Dir: dir, Layout: r.layout, Self: self, Parses: syntax.Check, Hide: []string{r.layout.State},
 		Agent: func(name string) (agents.Definition, error) { return agents.Find(agents.Places{Workdir: dir}, name) }})
 	if err != nil {
 		t.Fatal(err)
@@ -163,7 +163,7 @@ func newRig(t *testing.T, say ...delegate.Completion) *rig {
 			t.Errorf("copies are left: %v", left)
 		}
 	})
-	r.runner = delegate.Runner{Completer: r.model, Tree: tree, Verifier: verify.Folder{Dir: dir}, Locker: treelock.Tree{Layout: r.layout, Project: dir}, Worker: r.loop, Parses: syntax.Check}
+	r.runner = delegate.Runner{Completer: r.model, Tree: tree, Verifier: verify.Folder{Dir: dir, Layout: r.layout}, Locker: treelock.Tree{Layout: r.layout, Project: dir}, Worker: r.loop, Parses: syntax.Check}
 	return r
 }
 

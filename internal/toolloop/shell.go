@@ -42,7 +42,7 @@ func (c *conversation) runBash(ctx context.Context, a arguments) result {
 		limit = min(time.Duration(a.TimeoutS)*time.Second, commandMost)
 	}
 	if c.mirror == nil {
-		m, err := newMirror(c.Scratch, c.Root)
+		m, err := newMirror(c.Layout, c.Root)
 		if err != nil {
 			return failure("no command can be run: %v", err)
 		}
@@ -100,13 +100,14 @@ func (c *conversation) execute(ctx context.Context, line string, limit time.Dura
 	defer cancel()
 	dir := filepath.Join(c.mirror.tree, filepath.FromSlash(c.subfolder()))
 	return proc.Run(ctx, proc.Command{Path: path, Args: args, Env: c.environment(dir), Dir: dir, Stdout: out, Stderr: out,
-		Nonce: proc.NewNonce(), Grace: commandEnd, Death: syscall.SIGKILL})
+		Nonce: c.mirror.place.Nonce, Grace: commandEnd, Death: syscall.SIGKILL,
+		Session: true}) // it could type into a terminal that it shares with us
 }
 
 // environment is verify's, with the caches where a contained command may write: its own would be poisoned for others
 // if it could.
 func (c *conversation) environment(dir string) []string {
-	env := slices.DeleteFunc(verify.Folder{Dir: dir}.Environment(c.mirror.temp), func(kv string) bool {
+	env := slices.DeleteFunc(verify.Environment(dir, c.mirror.temp), func(kv string) bool {
 		name, _, _ := strings.Cut(kv, "=")
 		return slices.Contains([]string{"XDG_RUNTIME_DIR", "XDG_CACHE_HOME", "GOCACHE", "UV_CACHE_DIR", "SHELL"}, name)
 	})

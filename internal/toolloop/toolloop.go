@@ -15,16 +15,17 @@ import (
 	"localllm/delegate"
 	"localllm/internal/agents"
 	"localllm/internal/containment"
+	"localllm/internal/paths"
 )
 
-// Options of a Loop. Completer, Root and Dir are needed.
+// Options of a Loop. Completer, Root and Dir are needed, for commands Layout too.
 type Options struct {
 	Completer delegate.Completer // with secrets hidden from it, if they are to be
 	Source    delegate.Source    // of context files
 
-	Root    string // the project
-	Dir     string // the working folder in it, which paths are relative to
-	Scratch string // where copies of the project are made for commands
+	Root   string // the project
+	Dir    string // the working folder in it, which paths are relative to
+	Layout paths.Layout
 
 	Agent   func(name string) (agents.Definition, error)
 	Shell   bool     // commands are allowed whatever the task says

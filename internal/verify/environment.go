@@ -22,17 +22,11 @@ var allowed = []string{
 	"SYSTEMROOT", "WINDIR", "SYSTEMDRIVE", "COMSPEC", "PATHEXT", "USERPROFILE", "APPDATA", "LOCALAPPDATA", "PROGRAMDATA", "PROGRAMFILES", "PROGRAMFILES(X86)", "PROGRAMW6432", "COMMONPROGRAMFILES", "NUMBER_OF_PROCESSORS", "PROCESSOR_ARCHITECTURE",
 }
 
-// Environment is what verify gets, for others that run what a model wrote.
-func (f Folder) Environment(scratch string) []string { return f.environment(scratch) }
-
-// environment is what verify gets. scratch becomes its folder for temporary files.
-func (f Folder) environment(scratch string) []string {
-	from := os.Environ
-	if f.Environ != nil {
-		from = f.Environ
-	}
+// Environment is what verify gets in dir, also for others that run what a model wrote. temp becomes its folder for
+// temporary files.
+func Environment(dir, temp string) []string {
 	var env []string
-	for _, kv := range from() {
+	for _, kv := range os.Environ() {
 		name, value, _ := strings.Cut(kv, "=")
 		if runtime.GOOS == "windows" {
 			name = strings.ToUpper(name)
@@ -45,9 +39,5 @@ func (f Folder) environment(scratch string) []string {
 		}
 		env = append(env, kv)
 	}
-	env = append(env, "PWD="+f.Dir, "TERM=dumb", "CI=true")
-	if scratch != "" {
-		env = append(env, "TMPDIR="+scratch, "TMP="+scratch, "TEMP="+scratch)
-	}
-	return env
+	return append(env, "PWD="+dir, "TERM=dumb", "CI=true", "TMPDIR="+temp, "TMP="+temp, "TEMP="+temp)
 }

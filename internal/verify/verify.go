@@ -16,15 +16,15 @@ import (
 	"time"
 
 	"localllm/delegate"
+	"localllm/internal/paths"
 	"localllm/internal/proc"
+	"localllm/internal/scratch"
 )
 
 // Folder runs commands in one working folder. It implements delegate.Verifier.
 type Folder struct {
-	Dir string // absolute
-
-	// Environ is what the allow-list picks from; nil means this process's own environment.
-	Environ func() []string
+	Dir    string // absolute
+	Layout paths.Layout
 }
 
 // How long a command that has to end may take to end by itself.
@@ -72,13 +72,12 @@ func (f Folder) Run(ctx context.Context, c delegate.Command) (delegate.Outcome, 
 	if err := ctx.Err(); err != nil {
 		return delegate.Outcome{}, err
 	}
-	scratch, err := os.MkdirTemp("", "localllm-verify-")
+	temp, err := scratch.Make(f.Layout, "", "localllm-verify-")
 	if err != nil {
-		return delegate.Outcome{}, fmt.Errorf("making a temporary folder for verify: %w", err)
+		return delegate.Outcome{}, fmt.Errorf("preparing verify: %w", err)
 	}
-	defer removeAll(scratch)
+	defer func() { _ = temp.Remove() }()
 	before, seen := f.look(ctx)
-	env := f.environment(scratch)
 	path, args, err := f.program(c)
 	if err != nil {
 		return delegate.Outcome{Exit: -1, Missing: err.Error()}, nil
@@ -87,9 +86,12 @@ func (f Folder) Run(ctx context.Context, c delegate.Command) (delegate.Outcome, 
 	defer cancel()
 	out := &capture{}
 	started := time.Now()
-	exit, err := proc.Run(limited, proc.Command{Path: path, Args: args, Env: env, Dir: f.Dir, Stdout: out, Stderr: out, Nonce: proc.NewNonce(), Grace: grace,
-		Death: syscall.SIGKILL}) // nobody is left to read its verdict
-	o := delegate.Outcome{Exit: exit, Took: time.Since(started), Output: f.relative(out.String(), scratch)}
+	exit, err := proc.Run(limited, proc.Command{
+		Path: path, Args: args, Env: Environment(f.Dir, temp.Path), Dir: f.Dir, Stdout: out, Stderr: out, Nonce: temp.Nonce, Grace: grace,
+		Session: true,            // what asks at the terminal fails at once, where it would wait for an answer that never comes
+		Death:   syscall.SIGKILL, // nobody is left to read its verdict
+	})
+	o := delegate.Outcome{Exit: exit, Took: time.Since(started), Output: f.relative(out.String(), temp.Path)}
 	switch {
 	case ctx.Err() != nil:
 		return delegate.Outcome{}, fmt.Errorf("running verify: %w", ctx.Err())
@@ -108,23 +110,9 @@ func (f Folder) Run(ctx context.Context, c delegate.Command) (delegate.Outcome, 
 	return o, nil
 }
 
-// removeAll removes verify's scratch folder; some tools make what they unpack there read-only.
-func removeAll(dir string) {
-	if os.RemoveAll(dir) == nil {
-		return
-	}
-	_ = filepath.WalkDir(dir, func(p string, d os.DirEntry, err error) error {
-		if err == nil && d.IsDir() {
-			_ = os.Chmod(p, 0o700)
-		}
-		return nil
-	})
-	_ = os.RemoveAll(dir)
-}
-
 // relative takes the folder's absolute path out of what a tool printed: it says nothing to a model, and differs from
 // machine to machine.
-func (f Folder) relative(s, scratch string) string {
+func (f Folder) relative(s, temp string) string {
 	s = strings.ToValidUTF8(s, "?")
 	dirs := []string{f.Dir}
 	if real, err := filepath.EvalSymlinks(f.Dir); err == nil && real != f.Dir {
@@ -138,7 +126,7 @@ func (f Folder) relative(s, scratch string) string {
 		s = strings.ReplaceAll(s, d+string(filepath.Separator), "")
 		s = replaceWhole(s, d, ".")
 	}
-	return strings.ReplaceAll(s, scratch, "$TMPDIR")
+	return strings.ReplaceAll(s, temp, "$TMPDIR")
 }
 
 // replaceWhole replaces a path that does not go on: /a/b in /a/bc is not meant.

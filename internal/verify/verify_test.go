@@ -8,18 +8,25 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
 
 	"localllm/delegate"
+	"localllm/internal/paths"
 	"localllm/internal/proc"
 	"localllm/test/harness"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func in(t *testing.T, dir string) Folder {
+	return Folder{Dir: dir, Layout: paths.Layout{Run: filepath.Join(t.TempDir(), "run")}}
+}
 
 func run(t *testing.T, f Folder, c delegate.Command) delegate.Outcome {
 	t.Helper()
@@ -34,7 +41,7 @@ func run(t *testing.T, f Folder, c delegate.Command) delegate.Outcome {
 }
 
 func TestOutcomes(t *testing.T) {
-	f := Folder{Dir: t.TempDir()}
+	f := in(t, t.TempDir())
 	rows := []struct {
 		name   string
 		c      delegate.Command
@@ -54,13 +61,25 @@ func TestOutcomes(t *testing.T) {
 			t.Errorf("%s: %+v", r.name, o)
 		}
 	}
+	if o := run(t, f, delegate.Command{Shell: "cut -d' ' -f6 /proc/self/stat"}); strings.TrimSpace(o.Output) == strconv.Itoa(session(t)) {
+		t.Error("verify shares our session, and so our terminal")
+	}
 	if o := run(t, f, delegate.Command{Argv: []string{"./nothing"}}); o.Missing == "" || o.Green() {
 		t.Errorf("a program that is not there: %+v", o)
 	}
 }
 
+func session(t *testing.T) int {
+	t.Helper()
+	id, err := unix.Getsid(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
 func TestCheckSaysWhatCanNotStart(t *testing.T) {
-	f := Folder{Dir: t.TempDir()}
+	f := in(t, t.TempDir())
 	if err := os.WriteFile(filepath.Join(f.Dir, "plain"), nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +91,7 @@ func TestCheckSaysWhatCanNotStart(t *testing.T) {
 	if err := f.Check(delegate.Command{Argv: []string{"sh", "-c", "x"}}); err != nil {
 		t.Error(err)
 	}
-	if err := (Folder{Dir: filepath.Join(f.Dir, "gone")}).Check(delegate.Command{Shell: "true"}); err == nil {
+	if err := in(t, filepath.Join(f.Dir, "gone")).Check(delegate.Command{Shell: "true"}); err == nil {
 		t.Error("a working folder that is gone")
 	}
 }
@@ -84,7 +103,7 @@ func TestTheEnvironmentHoldsNoKeys(t *testing.T) {
 	t.Setenv("GOFLAGS", "-count=1")
 	t.Setenv("GOPROXY", "https://me:sk-sentinel-1234@proxy.example")
 	t.Setenv("LC_ALL", "C")
-	o := run(t, Folder{Dir: t.TempDir()}, delegate.Command{Shell: "env; cat /proc/self/environ | tr '\\0' '\\n'"})
+	o := run(t, in(t, t.TempDir()), delegate.Command{Shell: "env; cat /proc/self/environ | tr '\\0' '\\n'"})
 	if strings.Contains(o.Output, "sentinel") {
 		t.Errorf("verify sees a key:\n%s", o.Output)
 	}
@@ -103,7 +122,7 @@ func TestNothingIsLeft(t *testing.T) {
 		`while [ ! -s one ] || [ ! -s two ] || [ ! -s three ]; do sleep 0.01; done; `
 	for name, c := range map[string]delegate.Command{"ended": {Shell: line + "exit 0"}, "out of time": {Shell: line + "sleep 300", Timeout: 3 * time.Second}} {
 		started := time.Now()
-		o := run(t, Folder{Dir: dir}, c)
+		o := run(t, in(t, dir), c)
 		if took := time.Since(started); took > 20*time.Second || o.TimedOut != (c.Timeout > 0) {
 			t.Errorf("%s: %v, %+v", name, took, o)
 		}
@@ -132,11 +151,12 @@ func alive(t *testing.T, pid string) bool {
 
 func TestCancelled(t *testing.T) {
 	dir := t.TempDir()
+	f := in(t, dir)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	ended := make(chan error, 1)
 	go func() {
-		_, err := Folder{Dir: dir}.Run(ctx, delegate.Command{Shell: "touch up; sleep 300", Timeout: time.Minute})
+		_, err := f.Run(ctx, delegate.Command{Shell: "touch up; sleep 300", Timeout: time.Minute})
 		ended <- err
 	}()
 	harness.Until(t, "the command runs", 20*time.Second, func() bool { _, err := os.Stat(filepath.Join(dir, "up")); return err == nil })
@@ -152,14 +172,14 @@ func TestCancelled(t *testing.T) {
 }
 
 func TestOutputIsBounded(t *testing.T) {
-	o := run(t, Folder{Dir: t.TempDir()}, delegate.Command{Shell: "echo first; yes | head -c 20000000; echo last; exit 1"})
+	o := run(t, in(t, t.TempDir()), delegate.Command{Shell: "echo first; yes | head -c 20000000; echo last; exit 1"})
 	if len(o.Output) > 100<<10 || !strings.HasPrefix(o.Output, "first\n") || !strings.HasSuffix(o.Output, "last\n") || !strings.Contains(o.Output, "bytes left out") {
 		t.Errorf("%d bytes, from %q to %q", len(o.Output), o.Output[:10], o.Output[len(o.Output)-10:])
 	}
 }
 
 func TestChangedFilesAreNoticed(t *testing.T) {
-	f := Folder{Dir: t.TempDir()}
+	f := in(t, t.TempDir())
 	for name, body := range map[string]string{"a": "1", "b": "1", "dir/c": "1", ".git/config": "x", ".git/index": "x", "node_modules/m": "x"} {
 		p := filepath.Join(f.Dir, name)
 		_ = os.MkdirAll(filepath.Dir(p), 0o755)
@@ -178,7 +198,7 @@ func TestChangedFilesAreNoticed(t *testing.T) {
 }
 
 func TestFingerprint(t *testing.T) {
-	f := Folder{Dir: t.TempDir()}
+	f := in(t, t.TempDir())
 	p := filepath.Join(f.Dir, "a")
 	at := time.Unix(1_700_000_000, 5)
 	set := func(body string, at time.Time) string {
@@ -206,7 +226,7 @@ func TestFingerprint(t *testing.T) {
 
 func TestATemporaryFolderOfItsOwn(t *testing.T) {
 	dir := t.TempDir()
-	o := run(t, Folder{Dir: dir}, delegate.Command{Shell: `mkdir -p "$TMPDIR/ro/x"; touch "$TMPDIR/ro/x/f"; chmod -R a-w "$TMPDIR/ro"; printf '%s' "$TMPDIR" > where; echo "$TMPDIR/ro"`})
+	o := run(t, in(t, dir), delegate.Command{Shell: `mkdir -p "$TMPDIR/ro/x"; touch "$TMPDIR/ro/x/f"; chmod -R a-w "$TMPDIR/ro"; printf '%s' "$TMPDIR" > where; echo "$TMPDIR/ro"`})
 	where, err := os.ReadFile(filepath.Join(dir, "where"))
 	if err != nil {
 		t.Fatal(err)

@@ -115,7 +115,7 @@ func assemble(t testing.TB, layout paths.Layout, root string, model delegate.Com
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = w.Close() })
-	return &delegate.Runner{Completer: model, Source: w, Tree: w, Verifier: verify.Folder{Dir: w.Dir()}, Locker: treelock.Tree{Layout: layout, Project: root},
+	return &delegate.Runner{Completer: model, Source: w, Tree: w, Verifier: verify.Folder{Dir: w.Dir(), Layout: layout}, Locker: treelock.Tree{Layout: layout, Project: root},
 		Parses: syntax.Check, Redact: redact.Text, Hide: redact.Hide}
 }
 

@@ -35,9 +35,13 @@ func victim(root string) {
 		panic(err)
 	}
 	model := &script{answers: []answer{says(chaosFiles("wrong")), says(chaosFiles("worse")), says(chaosFiles("good"))}, limits: delegate.Limits{Context: 100_000, Loopback: true}}
-	r := &delegate.Runner{Completer: model, Source: w, Tree: w, Verifier: verify.Folder{Dir: w.Dir()}, Locker: treelock.Tree{Layout: layout, Project: root}}
+	r := &delegate.Runner{Completer: model, Source: w, Tree: w, Verifier: verify.Folder{Dir: w.Dir(), Layout: layout}, Locker: treelock.Tree{Layout: layout, Project: root}}
+	task := chaosTask
+	if line := os.Getenv("LOCALLLM_TEST_VICTIM_VERIFY"); line != "" {
+		task.Verify = sh(line)
+	}
 	fmt.Println("ready")
-	res, err := r.Run(context.Background(), delegate.Job{ID: "chaos", Task: chaosTask})
+	res, err := r.Run(context.Background(), delegate.Job{ID: "chaos", Task: task})
 	fmt.Println(res.Status, err)
 }
 

@@ -74,7 +74,7 @@ func TestToolLoopIsCached(t *testing.T) {
 	model := &counted{Completer: client}
 	home := harness.Home(t)
 	layout := paths.Layout{Run: filepath.Join(home, "run"), State: filepath.Join(home, "state")}
-	loop, err := toolloop.New(toolloop.Options{Completer: model, Source: given{dir}, Root: dir, Dir: dir, Scratch: filepath.Join(layout.State, "copies")})
+	loop, err := toolloop.New(toolloop.Options{Completer: model, Source: given{dir}, Root: dir, Dir: dir, Layout: layout})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -101,7 +101,11 @@ func (p picker) decide(d *Decision, candidates []candidate) {
 		d.Hints = append(d.Hints, engineHints...)
 	}
 	if chosen == nil {
-		d.Reasons = append(d.Reasons, "no model can be proposed for this machine")
+		why := "no model can be proposed for this machine"
+		if p.request.Model != "" && len(d.Rejected) > 0 {
+			why = d.Rejected[0].String()
+		}
+		d.Reasons = append(d.Reasons, why)
 		d.Hints = append(d.Hints, p.nothingHints()...)
 		return
 	}
@@ -207,9 +211,13 @@ func (k candidate) behind(chosen candidate) string {
 }
 
 func (k candidate) report() ModelReport {
+	verdict := k.verdict
+	if k.model.Problem != "" {
+		verdict = No // of a file that can't be read nothing is known that could fit
+	}
 	return ModelReport{
 		Ref: k.model.Ref, Engine: k.engine, Installed: k.model.Installed, SizeBytes: k.model.SizeBytes,
-		NeedBytes: k.total, Need: k.need, Context: k.context, KVType: k.kvType, Verdict: k.verdict, Source: k.source,
+		NeedBytes: k.total, Need: k.need, Context: k.context, KVType: k.kvType, Verdict: verdict, Source: k.source,
 		Path: k.model.Path, ContextLimit: int(k.model.Shape.ContextLimit), Notes: k.reportNotes(),
 	}
 }

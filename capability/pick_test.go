@@ -264,8 +264,12 @@ func TestModelsThatAreAskedForByName(t *testing.T) {
 			}
 		})
 	}
-	if d := pick(machine(64), Request{Model: "/none/such.gguf"}); d.Choice != nil || !strings.Contains(d.Rejected[0].Reason, "was not found") {
+	d := pick(machine(64), Request{Model: "/none/such.gguf"})
+	if d.Choice != nil || d.CanEnable || d.Models[0].Verdict != No || !slices.Contains(d.Reasons, "/none/such.gguf was not found") {
 		t.Errorf("decision %+v", d)
+	}
+	if r := (Rejection{"m:1b", "it is small"}); r.String() != "m:1b: it is small" {
+		t.Errorf("told as %q", r)
 	}
 }
 

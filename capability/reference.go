@@ -34,6 +34,9 @@ func ParseRef(s string) (Ref, error) {
 	if strings.HasSuffix(strings.ToLower(s), ".gguf") {
 		return Ref{Kind: FileRef, Path: filepath.Clean(s)}, nil
 	}
+	if isPath(s) {
+		return Ref{}, fmt.Errorf("model reference %q: it is a path, and a model's file ends in .gguf", s)
+	}
 	for _, prefix := range []string{"hf:", "hf.co/", "huggingface.co/"} {
 		if rest, ok := strings.CutPrefix(s, prefix); ok {
 			return huggingFace(s, rest)
@@ -65,8 +68,13 @@ func tag(s string) (Ref, error) {
 		return Ref{}, fmt.Errorf("model reference %q: want name or name:tag", s)
 	}
 	name = strings.TrimPrefix(strings.TrimPrefix(name, "registry.ollama.ai/"), "library/")
+	if name == "" || isPath(name) {
+		return Ref{}, fmt.Errorf("model reference %q: want name or name:tag", s)
+	}
 	return Ref{Kind: TagRef, Tag: name + ":" + version}, nil
 }
+
+func isPath(s string) bool { return strings.ContainsAny(s[:1], "/.~") }
 
 // Name is the reference in one canonical spelling: two spellings of one model give the same.
 func (r Ref) Name() string {

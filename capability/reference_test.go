@@ -30,7 +30,7 @@ func TestReferences(t *testing.T) {
 			t.Errorf("%q is %v %q, %v", tt.in, ref.Kind, ref.Name(), err)
 		}
 	}
-	for _, bad := range []string{"", "-flag", "a b", "hf:alone", "hf:a/b/c", ":8b", "qwen3:", "a\nb", "a\x00.gguf", `c:\dir`} {
+	for _, bad := range []string{"", "-flag", "a b", "hf:alone", "hf:a/b/c", ":8b", "qwen3:", "a\nb", "a\x00.gguf", `c:\dir`, "/models/x.json", "./m", "../m", "~/m", "."} {
 		if ref, err := ParseRef(bad); err == nil {
 			t.Errorf("%q is taken as %+v", bad, ref)
 		}

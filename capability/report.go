@@ -1,5 +1,7 @@
 package capability
 
+import "strings"
+
 // Report is the answer of the capability action.
 type Report struct {
 	CanEnable   bool          `json:"can_enable"`
@@ -69,6 +71,14 @@ func (c Choice) Key(version string) HistoryKey {
 type Rejection struct {
 	Model  string `json:"model"`
 	Reason string `json:"reason"`
+}
+
+// String names the model once: some reasons begin with it.
+func (r Rejection) String() string {
+	if strings.HasPrefix(r.Reason, r.Model) {
+		return r.Reason
+	}
+	return r.Model + ": " + r.Reason
 }
 
 // VRAMClass is the row of the tier table that this machine falls into.

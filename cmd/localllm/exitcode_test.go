@@ -17,7 +17,7 @@ func TestExitCodes(t *testing.T) {
 	for want, errs := range map[int][]error{
 		exitUsage:      {&usageError{errors.New("x")}, &request.Error{}, &app.InvalidError{}, &delegate.FieldError{}, &app.TaskError{Exit: exitUsage}},
 		exitNotDone:    {&notDone{delegate.Failed}},
-		exitCannot:     {app.ErrCannotEnable},
+		exitCannot:     {app.ErrCannotEnable, &lifecycle.StartError{Cause: lifecycle.NoSuchModel}},
 		exitEngine:     {&lifecycle.StartError{}, &delegate.EngineError{Err: errors.New("the engine went away")}},
 		exitNotEnabled: {app.ErrNotEnabled},
 		exitBusy:       {&lifecycle.BusyError{}},

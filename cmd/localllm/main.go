@@ -110,6 +110,8 @@ func exitCode(err error) int {
 		return exitNotEnabled
 	case errors.As(err, &busy):
 		return exitBusy
+	case errors.As(err, &start) && start.Cause == lifecycle.NoSuchModel: // no engine has failed
+		return exitCannot
 	case errors.As(err, &start), errors.As(err, &engine):
 		return exitEngine
 	case errors.Is(err, context.Canceled):

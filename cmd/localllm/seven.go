@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -33,7 +34,10 @@ var theActions = []action{
 				if e.Model != "" || e.LLM != "" {
 					return &usageError{fmt.Errorf("the model is given twice: as the argument %q and by a flag", args[0])}
 				}
-				e.LLM = request.LLM(args[0])
+				raw, _ := json.Marshal(args[0])
+				if err := e.LLM.UnmarshalJSON(raw); err != nil {
+					return &usageError{fmt.Errorf("llm %w", err)}
+				}
 			}
 			return nil
 		},

@@ -44,6 +44,9 @@ func (a *App) survey(ctx context.Context, o survey.Options) (*capability.Report,
 		return nil, err
 	}
 	o.Catalog = rows
+	if _, err := capability.ParseRef(o.Model); o.Model != "" && err != nil {
+		return nil, hint.Add(&InvalidError{"model: " + err.Error()}, "localllm capability lists what is installed")
+	}
 	r, err := survey.Run(ctx, o)
 	if err != nil {
 		return nil, err

@@ -188,7 +188,7 @@ func cannotEnable(sv *capability.Report) error {
 	err := ErrCannotEnable
 	switch {
 	case len(sv.Rejected) > 0:
-		err = fmt.Errorf("%w: %s: %s", ErrCannotEnable, sv.Rejected[0].Model, sv.Rejected[0].Reason)
+		err = fmt.Errorf("%w: %s", ErrCannotEnable, sv.Rejected[0])
 	case len(sv.Reasons) > 0:
 		err = fmt.Errorf("%w: %s", ErrCannotEnable, sv.Reasons[len(sv.Reasons)-1])
 	}

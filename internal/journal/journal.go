@@ -39,6 +39,7 @@ type Journal struct {
 	dir  string
 	lock *filelock.Lock
 	log  *os.File
+	size int64 // of the log
 	root *treefile.Root
 	id   string
 
@@ -183,12 +184,15 @@ func safe(id string) string {
 
 func (j *Journal) note(l line) error {
 	data, err := json.Marshal(l)
-	if err == nil {
-		_, err = j.log.Write(append(data, '\n'))
-	}
 	if err != nil {
 		return fmt.Errorf("writing the journal: %w", err)
 	}
+	n, err := j.log.Write(append(data, '\n'))
+	if err != nil {
+		// What a full disk let through would hide the lines that come when there is room again.
+		return fmt.Errorf("writing the journal: %w", errors.Join(err, j.log.Truncate(j.size)))
+	}
+	j.size += int64(n)
 	return nil
 }
 

@@ -71,20 +71,15 @@ func Find(ctx context.Context, self string) Box {
 func (b Box) works(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, probeLimit)
 	defer cancel()
-	dir, err := os.MkdirTemp("", "localllm-contain-")
-	if err != nil {
-		return false
-	}
-	defer os.RemoveAll(dir)
 	nothing, err := exec.LookPath("true")
 	if err != nil {
 		return false
 	}
-	path, args, err := b.Command(Policy{Write: []string{dir}}, []string{nothing})
+	path, args, err := b.Command(Policy{Write: []string{os.TempDir()}}, []string{nothing})
 	if err != nil {
 		return false
 	}
-	exit, err := proc.Run(ctx, proc.Command{Path: path, Args: args, Dir: dir, Nonce: proc.NewNonce()})
+	exit, err := proc.Run(ctx, proc.Command{Path: path, Args: args, Dir: os.TempDir(), Nonce: proc.NewNonce()})
 	return err == nil && exit == 0
 }
 

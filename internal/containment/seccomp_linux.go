@@ -38,8 +38,12 @@ func denySockets() error {
 	}
 	program = append(program, answer(unix.SECCOMP_RET_ALLOW))
 	prog := unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]}
-	if _, _, e := unix.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_TSYNC, uintptr(unsafe.Pointer(&prog))); e != 0 {
+	left, _, e := unix.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_TSYNC, uintptr(unsafe.Pointer(&prog)))
+	if e != 0 {
 		return fmt.Errorf("filtering system calls: %w", e)
+	}
+	if left != 0 { // no thread is filtered then, and it is no error to the kernel
+		return fmt.Errorf("filtering system calls: thread %d can't be", left)
 	}
 	runtime.KeepAlive(program)
 	return nil

@@ -3,7 +3,6 @@ package anthropic
 import (
 	"context"
 	"encoding/json"
-	"os"
 	"strings"
 	"testing"
 
@@ -26,22 +25,6 @@ func TestProtocol(t *testing.T) {
 	t.Run("suite", format.Run)
 }
 
-// exchange asks one recorded server and returns the answer and what was sent.
-func exchange(t *testing.T, file string, r delegate.Request) (delegate.Completion, protocoltest.Seen) {
-	t.Helper()
-	s := protocoltest.Serve(t, protocoltest.File(t, file))
-	c, err := Connect(protocoltest.Endpoint(s), "anthropic")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	out, err := c.Complete(context.Background(), r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return out, s.Last(t)
-}
-
 func marshal(t *testing.T, v any) string {
 	t.Helper()
 	data, err := json.Marshal(v)
@@ -53,7 +36,7 @@ func marshal(t *testing.T, v any) string {
 
 func TestThinkingGoesBackWithItsSignature(t *testing.T) {
 	for _, file := range []string{"thinking.sse", "thinking.json"} {
-		first, _ := exchange(t, file, protocoltest.Ask)
+		first, _ := format.Exchange(t, file, protocoltest.Ask)
 		next := protocoltest.Ask
 		next.Messages = append(append([]delegate.Message{}, next.Messages...),
 			delegate.Message{Role: delegate.Assistant, Content: first.Text, Thinking: first.Thinking, Calls: []delegate.ToolCall{
@@ -62,7 +45,7 @@ func TestThinkingGoesBackWithItsSignature(t *testing.T) {
 			delegate.Message{Role: delegate.ToolRole, CallID: "b", Content: "malformed"},
 			delegate.Message{Role: delegate.ToolRole, CallID: "c", Content: "malformed"},
 			delegate.Message{Role: delegate.User, Content: "Go on."})
-		_, sent := exchange(t, "text.sse", next)
+		_, sent := format.Exchange(t, "text.sse", next)
 		all := sent.Body["messages"].([]any)
 		if len(all) != 3 {
 			t.Fatalf("%s: %d turns, want 3: results of parallel calls stand in one: %s", file, len(all), sent.Raw)
@@ -87,7 +70,7 @@ func TestThinkingGoesBackWithItsSignature(t *testing.T) {
 }
 
 func TestCachingMarks(t *testing.T) {
-	_, sent := exchange(t, "text.sse", protocoltest.Ask)
+	_, sent := format.Exchange(t, "text.sse", protocoltest.Ask)
 	for what, want := range map[string]string{
 		"system":   `[{"cache_control":{"type":"ephemeral"},"text":"Be brief.","type":"text"}]`,
 		"messages": `[{"content":[{"cache_control":{"type":"ephemeral"},"text":"Say hello.","type":"text"}],"role":"user"}]`,
@@ -102,7 +85,7 @@ func TestCachingMarks(t *testing.T) {
 	// The history before the last turn is the same bytes each time, marks apart.
 	next := protocoltest.Ask
 	next.Messages = append(append([]delegate.Message{}, next.Messages...), delegate.Message{Role: delegate.Assistant, Content: "Hello."}, delegate.Message{Role: delegate.User, Content: "Again."})
-	_, later := exchange(t, "text.sse", next)
+	_, later := format.Exchange(t, "text.sse", next)
 	bare := func(s string) string { return strings.ReplaceAll(s, `,"cache_control":{"type":"ephemeral"}`, "") }
 	start, _, _ := strings.Cut(bare(sent.Raw), `"}]}],"tools"`)
 	if !strings.HasPrefix(bare(later.Raw), start) {
@@ -144,7 +127,7 @@ func TestThinkingIsSwitched(t *testing.T) {
 	} {
 		r := protocoltest.Ask
 		r.Think, r.MaxTokens = c.think, c.limit
-		_, sent := exchange(t, "text.sse", r)
+		_, sent := format.Exchange(t, "text.sse", r)
 		if got := marshal(t, sent.Body["thinking"]); got != c.want {
 			t.Errorf("%+v: %s", c, got)
 		}
@@ -156,7 +139,7 @@ func TestThinkingIsSwitched(t *testing.T) {
 }
 
 func TestKeyAndVersionHeaders(t *testing.T) {
-	_, sent := exchange(t, "text.sse", protocoltest.Ask)
+	_, sent := format.Exchange(t, "text.sse", protocoltest.Ask)
 	h := sent.Header
 	if sent.Path != "/v1/messages" || h.Get("X-Api-Key") != protocoltest.Key || h.Get("Authorization") != "Bearer "+protocoltest.Key || h.Get("Anthropic-Version") != version {
 		t.Errorf("%s %v", sent.Path, h)
@@ -198,13 +181,7 @@ func TestCount(t *testing.T) {
 }
 
 func FuzzAnswer(f *testing.F) {
-	for _, name := range []string{"text.sse", "calls.sse", "thinking.sse", "text.json", "calls.json", "thinking.json"} {
-		data, err := os.ReadFile("testdata/" + name)
-		if err != nil {
-			f.Fatal(err)
-		}
-		f.Add(data)
-	}
+	protocoltest.Seeds(f, "text.sse", "calls.sse", "thinking.sse", "text.json", "calls.json", "thinking.json")
 	f.Fuzz(func(t *testing.T, data []byte) {
 		a := answer{client: &remote.Client{}}
 		_ = sse.Read(strings.NewReader(string(data)), a.Event)

@@ -36,7 +36,7 @@ func countsAndCache(t *testing.T, a Adapter) {
 		t.Errorf("second Warm = %+v, %v", again, err)
 	}
 	whole := append([]delegate.Message(nil), prefix...)
-	whole[1].Content += "\n" + a.Short
+	whole[1].Content += "\n" + Short
 	n, exact, err := c.Count(t.Context(), whole, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -58,7 +58,7 @@ func countsAndCache(t *testing.T, a Adapter) {
 	if len(phases) < 2 || phases[0] != "waiting" || phases[len(phases)-1] != "generating" {
 		t.Errorf("phases %v", phases)
 	}
-	repair := append(whole, delegate.Message{Role: delegate.Assistant, Content: got.Text}, delegate.Message{Role: delegate.User, Content: "again: " + a.Short})
+	repair := append(whole, delegate.Message{Role: delegate.Assistant, Content: got.Text}, delegate.Message{Role: delegate.User, Content: "again: " + Short})
 	second, err := c.Complete(t.Context(), delegate.Request{Messages: repair, MaxTokens: 2, Slot: 0})
 	if err != nil || second.Tokens.Cached < got.Tokens.Prompt-16 {
 		t.Errorf("an appended turn: %+v, %v; the turn before had %d tokens", second.Tokens, err, got.Tokens.Prompt)
@@ -75,7 +75,7 @@ func cancelFrees(t *testing.T, a Adapter) {
 	server := begin(t, a, Settings{}, h)
 	c := connect(t, a, server)
 	for _, during := range []string{"prefill", "generating"} {
-		prompt := a.Long
+		prompt := Long
 		if during == "prefill" {
 			prompt = strings.Repeat("different "+during, 1) + filler(a.Spec.Context*2)
 		}
@@ -92,7 +92,7 @@ func cancelFrees(t *testing.T, a Adapter) {
 			t.Errorf("%s: Complete = %v", during, err)
 		}
 		began := time.Now()
-		if _, err := c.Complete(t.Context(), ask(a.Short, 1)); err != nil {
+		if _, err := c.Complete(t.Context(), ask(Short, 1)); err != nil {
 			t.Errorf("%s: after the cancel: %v", during, err)
 		}
 		if took := time.Since(began); took > 3*time.Second { // the promise is one; the machine may be busy

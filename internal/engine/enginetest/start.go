@@ -37,8 +37,8 @@ func ready(t *testing.T, a Adapter) {
 	if m, err := server.Memory(t.Context()); err != nil || m.TotalBytes == 0 {
 		t.Errorf("memory %+v, %v", m, err)
 	}
-	got, err := connect(t, a, server).Complete(t.Context(), ask(a.Short, 0))
-	if err != nil || strings.TrimSpace(got.Text) != a.Words || got.Finish != "stop" || got.Tokens.Prompt == 0 || got.Tokens.Generated == 0 {
+	got, err := connect(t, a, server).Complete(t.Context(), ask(Short, 0))
+	if err != nil || strings.TrimSpace(got.Text) != Words || got.Finish != "stop" || got.Tokens.Prompt == 0 || got.Tokens.Generated == 0 {
 		t.Errorf("answer %+v, %v", got, err)
 	}
 	if err := server.Renew(t.Context()); err != nil {
@@ -129,7 +129,7 @@ func cancelled(t *testing.T, a Adapter) {
 		server, err := a.New(Settings{Binary: a.Binary}).Start(ctx, a.Spec, h.Host)
 		cancel()
 		if err == nil { // ctx bounds the start only
-			if _, err := connect(t, a, server).Complete(t.Context(), ask(a.Short, 4)); err != nil {
+			if _, err := connect(t, a, server).Complete(t.Context(), ask(Short, 4)); err != nil {
 				t.Errorf("after a start that just made it: %v", err)
 			}
 			stop(t, server)
@@ -224,7 +224,7 @@ func logsFull(t *testing.T, a Adapter) {
 		if !strings.Contains(strings.Join(server.Endpoint().Warnings, "\n"), "log") {
 			t.Errorf("%s: no warning: %v", path, server.Endpoint().Warnings)
 		}
-		if _, err := connect(t, a, server).Complete(t.Context(), ask(a.Short, 4)); err != nil {
+		if _, err := connect(t, a, server).Complete(t.Context(), ask(Short, 4)); err != nil {
 			t.Errorf("%s: %v", path, err)
 		}
 		stop(t, server)

@@ -15,6 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"localllm/delegate"
+	"localllm/internal/practice"
 	"localllm/internal/proc"
 	"localllm/lifecycle"
 )
@@ -33,6 +34,19 @@ type Settings struct {
 	Port   func() (int, error)
 }
 
+// What Script's model is asked, and how it answers.
+const (
+	Short = "SAY-SHORT" // gets Words
+	Words = "Fine words."
+	Long  = "SAY-LONG" // gets thousands of tokens
+)
+
+// Script is what the model of an engine under test says.
+var Script = practice.Script{
+	{When: []string{Short}, Say: Words},
+	{When: []string{Long}, Say: strings.Repeat("one more line of a very long answer\n", 1000)},
+}
+
 // Adapter is an engine under test.
 type Adapter struct {
 	New     func(Settings) lifecycle.Engine
@@ -40,10 +54,6 @@ type Adapter struct {
 	Binary  string   // of the real engine
 	Env     []string // of the child
 	Spec    lifecycle.Spec
-
-	Long  string // a prompt that gets an answer of thousands of tokens
-	Short string // a prompt that gets a few words
-	Words string // those words
 
 	// Foreign starts a server of the same kind that is not ours, and returns a check that it still is as it was.
 	Foreign func(t *testing.T) (check func(t *testing.T))
@@ -209,6 +219,26 @@ func fails(t *testing.T, a Adapter, s Settings, h *run, want ...lifecycle.Cause)
 	}
 	t.Errorf("cause %s (%s), want %v", start.Cause, start.Reason, want)
 	return start
+}
+
+// Refuses holds an engine to a start that can't be: it says why and what to do, and leaves nothing.
+func Refuses(t *testing.T, e lifecycle.Engine, spec lifecycle.Spec, host lifecycle.Host, want lifecycle.Cause, says string) {
+	t.Helper()
+	server, err := e.Start(t.Context(), spec, host)
+	if err == nil {
+		_, _ = server.Stop(t.Context())
+		t.Fatal("started")
+	}
+	var start *lifecycle.StartError
+	if !errors.As(err, &start) || start.Cause != want || !strings.Contains(start.Reason, says) {
+		t.Fatalf("Start = %+v (%v), want %s with %q", start, err, want, says)
+	}
+	if len(start.Hints) == 0 || strings.Contains(start.Reason, "\n") {
+		t.Errorf("reason %q, hints %v", start.Reason, start.Hints)
+	}
+	if left := proc.Marked(host.Nonce); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
 }
 
 func stop(t *testing.T, server lifecycle.Server) lifecycle.Stopped {

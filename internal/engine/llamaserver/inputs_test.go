@@ -3,13 +3,13 @@
 package llamaserver
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"localllm/internal/engine/enginetest"
 	"localllm/internal/engine/program"
 	"localllm/internal/gguf"
 	"localllm/internal/paths"
@@ -85,21 +85,7 @@ func TestBadInputs(t *testing.T) {
 			if c.dir != "" {
 				host.Dir = c.dir
 			}
-			server, err := New(c.options).Start(t.Context(), spec, host)
-			if err == nil {
-				_, _ = server.Stop(t.Context())
-				t.Fatal("started")
-			}
-			var start *lifecycle.StartError
-			if !errors.As(err, &start) || start.Cause != c.want || !strings.Contains(start.Reason, c.says) {
-				t.Fatalf("Start = %+v (%v), want %s with %q", start, err, c.want, c.says)
-			}
-			if len(start.Hints) == 0 || strings.Contains(start.Reason, "\n") {
-				t.Errorf("reason %q, hints %v", start.Reason, start.Hints)
-			}
-			if left := proc.Marked(host.Nonce); len(left) > 0 {
-				t.Errorf("left: %v", left)
-			}
+			enginetest.Refuses(t, New(c.options), spec, host, c.want, c.says)
 		})
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"localllm/delegate"
+	"localllm/internal/engine/enginetest"
 	"localllm/internal/practice"
 	"localllm/internal/proc"
 	"localllm/lifecycle"
@@ -60,7 +61,7 @@ func TestSharedSlotsSaveTheirPrefix(t *testing.T) {
 		wait.Go(func() {
 			task := user(prefix[1].Content + "\nSAY-SHORT")
 			got, err := c.Complete(t.Context(), delegate.Request{Messages: task, Slot: slot})
-			if err != nil || strings.TrimSpace(got.Text) != shortWords || got.Tokens.Cached < warm.Prompt-8 {
+			if err != nil || strings.TrimSpace(got.Text) != enginetest.Words || got.Tokens.Cached < warm.Prompt-8 {
 				t.Errorf("slot %d: %+v, %v; warmed were %d", slot, got, err, warm.Prompt)
 			}
 		})
@@ -115,7 +116,7 @@ func TestNobodyElseIsLetIn(t *testing.T) {
 func TestToolCalls(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tools.gguf")
 	say := "<tool_call>\n{\"name\": \"read_file\", \"arguments\": {\"path\": \"a.go\"}}\n</tool_call>"
-	if err := practice.Write(path, practice.Script{{When: []string{"SAY-TOOL"}, Say: say}, {When: []string{"SAY-SHORT"}, Say: shortWords}}, practice.Options{Tools: true}); err != nil {
+	if err := practice.Write(path, practice.Script{{When: []string{"SAY-TOOL"}, Say: say}, {When: []string{enginetest.Short}, Say: enginetest.Words}}, practice.Options{Tools: true}); err != nil {
 		t.Fatal(err)
 	}
 	_, c := start(t, lifecycle.Spec{Path: path, Context: 4096, Slots: 1})
@@ -144,13 +145,13 @@ func TestToolCalls(t *testing.T) {
 
 func TestThinkingIsNoAnswer(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "thinks.gguf")
-	if err := practice.Write(path, practice.Script{{Say: "<think>\nLet me see.\n</think>\n\n" + shortWords}}, practice.Options{Think: true}); err != nil {
+	if err := practice.Write(path, practice.Script{{Say: "<think>\nLet me see.\n</think>\n\n" + enginetest.Words}}, practice.Options{Think: true}); err != nil {
 		t.Fatal(err)
 	}
 	_, c := start(t, lifecycle.Spec{Path: path, Context: 4096, Slots: 1})
 	for _, think := range []bool{false, true} {
 		got, err := c.Complete(t.Context(), delegate.Request{Messages: user("anything"), Think: think, Slot: 0})
-		if err != nil || strings.TrimSpace(got.Text) != shortWords || (len(got.Thinking) > 0) != think {
+		if err != nil || strings.TrimSpace(got.Text) != enginetest.Words || (len(got.Thinking) > 0) != think {
 			t.Errorf("think %v: %+v (%s), %v", think, got, got.Thinking, err)
 		}
 	}

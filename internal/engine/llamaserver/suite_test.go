@@ -24,19 +24,12 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-const shortWords = "Fine words."
-
-var script = practice.Script{
-	{When: []string{"SAY-SHORT"}, Say: shortWords},
-	{When: []string{"SAY-LONG"}, Say: strings.Repeat("one more line of a very long answer\n", 1000)},
-}
-
 var modelFile = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "localllm-llamaserver-*")
 	if err != nil {
 		return "", err
 	}
-	return dir + "/practice.gguf", practice.Write(dir+"/practice.gguf", script, practice.Options{})
+	return dir + "/practice.gguf", practice.Write(dir+"/practice.gguf", enginetest.Script, practice.Options{})
 })
 
 func modelPath(t *testing.T) string {
@@ -67,11 +60,10 @@ func TestSuite(t *testing.T) {
 		Binary:  harness.Engines(t).LlamaServer,
 		Env:     environ(t),
 		Spec:    spec, Huge: huge,
-		Short: "SAY-SHORT", Words: shortWords, Long: "SAY-LONG",
 		Foreign: func(t *testing.T) func(*testing.T) {
 			found := harness.StartFile(t, harness.LlamaServer, file, practice.Options{})
 			return func(t *testing.T) {
-				if got := found.Ask("SAY-SHORT").Text; strings.TrimSpace(got) != shortWords {
+				if got := found.Ask(enginetest.Short).Text; strings.TrimSpace(got) != enginetest.Words {
 					t.Errorf("the found server answers %q", got)
 				}
 			}

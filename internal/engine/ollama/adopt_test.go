@@ -17,6 +17,7 @@ import (
 	"github.com/ollama/ollama/api"
 
 	"localllm/delegate"
+	"localllm/internal/engine/enginetest"
 	"localllm/internal/practice"
 	"localllm/internal/proc"
 	"localllm/lifecycle"
@@ -26,10 +27,10 @@ import (
 // found is an Ollama that somebody else runs, with the practice model under more names.
 func found(t *testing.T, names ...string) *harness.Server {
 	t.Helper()
-	s := harness.Start(t, harness.Ollama, script, practice.Options{})
+	s := harness.Start(t, harness.Ollama, enginetest.Script, practice.Options{})
 	for _, name := range names {
 		// Another file: Ollama runs one process for a file, whatever the names.
-		other := append(practice.Script{{When: []string{"NAME"}, Say: name}}, script...)
+		other := append(practice.Script{{When: []string{"NAME"}, Say: name}}, enginetest.Script...)
 		s.Create(name, harness.Model(t, other, practice.Options{}), practice.Options{})
 	}
 	return s
@@ -96,7 +97,7 @@ func TestAdoptedBesideSomebodysModel(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	if got, err := c.Complete(t.Context(), delegate.Request{Messages: []delegate.Message{{Role: delegate.User, Content: "SAY-SHORT"}}}); err != nil || strings.TrimSpace(got.Text) != shortWords {
+	if got, err := c.Complete(t.Context(), delegate.Request{Messages: []delegate.Message{{Role: delegate.User, Content: enginetest.Short}}}); err != nil || strings.TrimSpace(got.Text) != enginetest.Words {
 		t.Errorf("answer %+v, %v", got, err)
 	}
 	if left := time.Until(loaded(t, s)["practice"].ExpiresAt); left > 2*time.Minute+5*time.Second {
@@ -267,7 +268,7 @@ func TestFortyRequestsWithoutAReload(t *testing.T) {
 		r := delegate.Request{
 			Messages: []delegate.Message{
 				{Role: delegate.System, Content: "Write what is asked."},
-				{Role: delegate.User, Content: strings.Repeat("context ", i*5) + "SAY-SHORT"},
+				{Role: delegate.User, Content: strings.Repeat("context ", i*5) + enginetest.Short},
 			},
 			MaxTokens: 1 + i%7, Temperature: float64(i%3) / 2, Seed: i, Slot: i % 2,
 		}

@@ -3,7 +3,6 @@
 package ollama
 
 import (
-	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/ollama/ollama/api"
 
+	"localllm/internal/engine/enginetest"
 	"localllm/internal/engine/program"
 	"localllm/internal/paths"
 	"localllm/internal/proc"
@@ -57,21 +57,7 @@ func TestBadInputs(t *testing.T) {
 				c.change(&want)
 			}
 			host := lifecycle.Host{Dir: t.TempDir(), Nonce: proc.NewNonce(), Report: func(lifecycle.Progress) {}, Env: environ(t, folder, c.env...)}
-			server, err := New(Options{}).Start(t.Context(), want, host)
-			if err == nil {
-				_, _ = server.Stop(t.Context())
-				t.Fatal("started")
-			}
-			var start *lifecycle.StartError
-			if !errors.As(err, &start) || start.Cause != c.want || !strings.Contains(start.Reason, c.says) {
-				t.Fatalf("Start = %+v (%v), want %s with %q", start, err, c.want, c.says)
-			}
-			if len(start.Hints) == 0 || strings.Contains(start.Reason, "\n") {
-				t.Errorf("reason %q, hints %v", start.Reason, start.Hints)
-			}
-			if left := proc.Marked(host.Nonce); len(left) > 0 {
-				t.Errorf("left: %v", left)
-			}
+			enginetest.Refuses(t, New(Options{}), want, host, c.want, c.says)
 		})
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"localllm/delegate"
+	"localllm/internal/engine/enginetest"
 	"localllm/internal/engine/llamaserver"
 	"localllm/internal/practice"
 	"localllm/internal/proc"
@@ -65,10 +66,10 @@ func TestToolCalls(t *testing.T) {
 }
 
 func TestThinkingIsNoAnswer(t *testing.T) {
-	_, c, _ := own(t, practice.Script{{Say: "<think>\nLet me see.\n</think>\n\n" + shortWords}}, practice.Options{Think: true}, spec)
+	_, c, _ := own(t, practice.Script{{Say: "<think>\nLet me see.\n</think>\n\n" + enginetest.Words}}, practice.Options{Think: true}, spec)
 	for _, think := range []bool{false, true} {
 		got, err := c.Complete(t.Context(), delegate.Request{Messages: user("anything"), Think: think})
-		if err != nil || !strings.HasSuffix(strings.TrimSpace(got.Text), shortWords) || (len(got.Thinking) > 0) != think {
+		if err != nil || !strings.HasSuffix(strings.TrimSpace(got.Text), enginetest.Words) || (len(got.Thinking) > 0) != think {
 			t.Errorf("think %v: %+v (%s), %v", think, got, got.Thinking, err)
 		}
 	}
@@ -77,15 +78,15 @@ func TestThinkingIsNoAnswer(t *testing.T) {
 func TestSlotsAndBlob(t *testing.T) {
 	want := spec
 	want.Slots, want.Context = 2, 4096
-	server, c, folder := own(t, script, practice.Options{}, want)
+	server, c, folder := own(t, enginetest.Script, practice.Options{}, want)
 	if e := server.Endpoint(); e.Slots != 2 || e.Context != 4096 {
 		t.Fatalf("endpoint %+v", e)
 	}
 	var wait sync.WaitGroup
 	for range 4 {
 		wait.Go(func() {
-			got, err := c.Complete(t.Context(), delegate.Request{Messages: user("SAY-SHORT")})
-			if err != nil || strings.TrimSpace(got.Text) != shortWords {
+			got, err := c.Complete(t.Context(), delegate.Request{Messages: user(enginetest.Short)})
+			if err != nil || strings.TrimSpace(got.Text) != enginetest.Words {
 				t.Errorf("%+v, %v", got, err)
 			}
 		})
@@ -108,14 +109,14 @@ func TestSlotsAndBlob(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer other.Close()
-	if got, err := other.Complete(t.Context(), delegate.Request{Messages: user("SAY-SHORT"), Slot: -1}); err != nil || strings.TrimSpace(got.Text) != shortWords {
+	if got, err := other.Complete(t.Context(), delegate.Request{Messages: user(enginetest.Short), Slot: -1}); err != nil || strings.TrimSpace(got.Text) != enginetest.Words {
 		t.Errorf("%+v, %v", got, err)
 	}
 }
 
 // Where the runner's tokenizer can't be asked, the estimate learns from what the engine counted.
 func TestEstimateLearns(t *testing.T) {
-	_, c, _ := own(t, script, practice.Options{}, spec)
+	_, c, _ := own(t, enginetest.Script, practice.Options{}, spec)
 	hidden := "http://127.0.0.1:1"
 	messages := user(strings.Repeat("func add(a, b int) int { return a + b }\n", 100))
 	got, err := c.Complete(t.Context(), delegate.Request{Messages: messages, MaxTokens: 1})

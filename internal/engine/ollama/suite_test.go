@@ -20,17 +20,10 @@ func TestMain(m *testing.M) {
 	os.Exit(harness.Run(m))
 }
 
-const shortWords = "Fine words."
-
-var script = practice.Script{
-	{When: []string{"SAY-SHORT"}, Say: shortWords},
-	{When: []string{"SAY-LONG"}, Say: strings.Repeat("one more line of a very long answer\n", 1000)},
-}
-
 // store makes a model store with the practice model under these names, and returns its folder.
 func store(t *testing.T, names ...string) string {
 	t.Helper()
-	s := harness.Start(t, harness.Ollama, script, practice.Options{})
+	s := harness.Start(t, harness.Ollama, enginetest.Script, practice.Options{})
 	for _, name := range names {
 		s.Create(name, s.File, practice.Options{})
 	}
@@ -62,11 +55,10 @@ func TestSuite(t *testing.T) {
 		Binary:  harness.Engines(t).Ollama,
 		Env:     environ(t, store(t)),
 		Spec:    spec, Huge: huge,
-		Short: "SAY-SHORT", Words: shortWords, Long: "SAY-LONG",
 		Foreign: func(t *testing.T) func(*testing.T) {
-			found := harness.Start(t, harness.Ollama, script, practice.Options{})
+			found := harness.Start(t, harness.Ollama, enginetest.Script, practice.Options{})
 			return func(t *testing.T) {
-				if got := found.Ask("SAY-SHORT").Text; strings.TrimSpace(got) != shortWords {
+				if got := found.Ask(enginetest.Short).Text; strings.TrimSpace(got) != enginetest.Words {
 					t.Errorf("the found server answers %q", got)
 				}
 			}

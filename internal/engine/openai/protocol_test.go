@@ -3,7 +3,6 @@ package openai
 import (
 	"context"
 	"encoding/json"
-	"os"
 	"strings"
 	"testing"
 
@@ -15,10 +14,8 @@ import (
 	"localllm/internal/engine/sse"
 )
 
-func connect(e remote.Endpoint) (delegate.Completer, error) { return Connect(e, "openai") }
-
 var format = protocoltest.Format{
-	Connect: connect,
+	Connect: func(e remote.Endpoint) (delegate.Completer, error) { return Connect(e, "openai") },
 	Event:   "data: {\"choices\":[{\"delta\":{\"content\":\"x\"}}]}\n\n",
 	Error:   "data: {\"error\":{\"message\":\"Overloaded\",\"code\":529}}\n\n",
 }
@@ -28,29 +25,9 @@ func TestProtocol(t *testing.T) {
 	t.Run("suite", format.Run)
 }
 
-// exchange asks one recorded server and returns the answer and what was sent.
-func exchange(t *testing.T, e func(*remote.Endpoint), file string, r delegate.Request) (delegate.Completion, protocoltest.Seen) {
-	t.Helper()
-	s := protocoltest.Serve(t, protocoltest.File(t, file))
-	endpoint := protocoltest.Endpoint(s)
-	if e != nil {
-		e(&endpoint)
-	}
-	c, err := Connect(endpoint, "openai")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	out, err := c.Complete(context.Background(), r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return out, s.Last(t)
-}
-
 func TestReasoningGoesBackAsItCame(t *testing.T) {
 	for _, file := range []string{"thinking.sse", "thinking.json", "openrouter.sse"} {
-		first, _ := exchange(t, nil, file, protocoltest.Ask)
+		first, _ := format.Exchange(t, file, protocoltest.Ask)
 		if strings.Contains(first.Text, "Let me") {
 			t.Errorf("%s: thinking in the answer: %q", file, first.Text)
 		}
@@ -58,7 +35,7 @@ func TestReasoningGoesBackAsItCame(t *testing.T) {
 		next.Messages = append(append([]delegate.Message{}, next.Messages...),
 			delegate.Message{Role: delegate.Assistant, Content: first.Text, Thinking: first.Thinking, Calls: []delegate.ToolCall{{ID: "c", Name: "read_file", Arguments: `{"path":`}}},
 			delegate.Message{Role: delegate.ToolRole, CallID: "c", Tool: "read_file", Content: "package a"})
-		_, sent := exchange(t, nil, "text.sse", next)
+		_, sent := format.Exchange(t, "text.sse", next)
 		all := sent.Body["messages"].([]any)
 		assistant := all[2].(map[string]any)
 		if file == "openrouter.sse" {
@@ -153,10 +130,10 @@ func TestWhatAServerRefusesIsLeftOut(t *testing.T) {
 func TestRequest(t *testing.T) {
 	r := protocoltest.Ask
 	r.Model, r.Seed, r.MaxTokens = "m-2", 7, 0
-	_, sent := exchange(t, func(e *remote.Endpoint) {
+	_, sent := format.Exchange(t, "text.sse", r, func(e *remote.Endpoint) {
 		e.MaxTokens, e.Headers, e.ExtraBody = 900, map[string]string{"X-Title": "t"}, map[string]any{"provider": map[string]any{"sort": "price"}}
 		e.BaseURL += "/openai/v1/chat/completions"
-	}, "text.sse", r)
+	})
 	if sent.Path != "/openai/v1/chat/completions" || sent.Header.Get("Authorization") != "Bearer "+protocoltest.Key || sent.Header.Get("X-Title") != "t" {
 		t.Errorf("%s %v", sent.Path, sent.Header)
 	}
@@ -186,13 +163,7 @@ func TestEstimateLearns(t *testing.T) {
 }
 
 func FuzzAnswer(f *testing.F) {
-	for _, name := range []string{"text.sse", "calls.sse", "thinking.sse", "openrouter.sse", "text.json", "calls.json"} {
-		data, err := os.ReadFile("testdata/" + name)
-		if err != nil {
-			f.Fatal(err)
-		}
-		f.Add(data)
-	}
+	protocoltest.Seeds(f, "text.sse", "calls.sse", "thinking.sse", "openrouter.sse", "text.json", "calls.json")
 	f.Fuzz(func(t *testing.T, data []byte) {
 		a := answer{client: &remote.Client{}}
 		_ = sse.Read(strings.NewReader(string(data)), a.Event)

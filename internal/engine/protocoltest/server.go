@@ -103,6 +103,18 @@ func File(t *testing.T, name string) Step {
 	return Answer(200, kind, string(data))
 }
 
+// Seeds gives a fuzz target recorded answers of the package under test.
+func Seeds(f *testing.F, names ...string) {
+	f.Helper()
+	for _, name := range names {
+		data, err := os.ReadFile(filepath.Join("testdata", name))
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(data)
+	}
+}
+
 // Answer is any answer. headers are pairs.
 func Answer(status int, contentType, body string, headers ...string) Step {
 	return func(w http.ResponseWriter, _ *http.Request) {

@@ -20,6 +20,7 @@ import (
 // exactly what the tool returns.
 type action struct {
 	name, short, example string
+	takes                string // what its arguments are, in the usage line
 	args                 cobra.PositionalArgs
 	extra                func(*cobra.Command, *app.Call)             // flags of the command line alone
 	prepare              func(in any, args []string) error           // arguments into fields
@@ -46,7 +47,7 @@ func (a action) command() *cobra.Command {
 	c := &call{action: a.name, in: request.New(a.name), options: &app.Call{}}
 	var input string
 	cmd := &cobra.Command{
-		Use: a.name, Short: a.short, Example: a.example, GroupID: "main", Args: a.args,
+		Use: strings.TrimSpace(a.name + " " + a.takes), Short: a.short, Example: a.example, GroupID: "main", Args: a.args,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := c.read(cmd, input); err != nil {
 				return err
@@ -74,6 +75,11 @@ func (a action) command() *cobra.Command {
 		cmd.Args = cobra.NoArgs
 	}
 	request.Flags(cmd.Flags(), c.in)
+	for _, f := range request.Describe(a.name).Fields {
+		if f.Flag != "" && f.Enum != nil {
+			_ = cmd.RegisterFlagCompletionFunc(f.Flag, cobra.FixedCompletions(f.Enum, cobra.ShellCompDirectiveNoFileComp))
+		}
+	}
 	cmd.Flags().StringVar(&input, "input", "", "read the whole request as JSON from this file, - for standard input")
 	cmd.Flags().BoolVar(&c.json, "json", false, "print the result as JSON")
 	if a.extra != nil {

@@ -54,12 +54,25 @@ func docsCommand() []*cobra.Command {
 	return []*cobra.Command{cmd}
 }
 
+const cliExtras = `
+    source <(localllm completion bash)       # also zsh, fish, powershell
+    localllm docs --man ~/.local/share/man/man1
+
+| variable | what it does |
+|---|---|
+| ` + "`LOCALLLM_HOME`" + ` | one folder for configuration, state and locks, in place of ` + "`~/.config/localllm/config.toml` and `~/.local/state/localllm`" + ` of the user who runs it, whatever ` + "`HOME`" + ` says |
+| ` + "`LOCALLLM_LLAMA_SERVER`, `LOCALLLM_OLLAMA`" + ` | path of an engine that is not on the PATH, such as those that ` + "`make engines` puts into `.engines/bin`" + ` |
+| ` + "`OLLAMA_HOST`, `OLLAMA_MODELS`" + ` | as Ollama itself reads them |
+| ` + "`NO_COLOR`" + ` | no colours |
+`
+
 func cliPage(root *cobra.Command) []byte {
 	var b bytes.Buffer
 	b.WriteString("# The command line\n\n" + root.Long + "\n\n")
 	b.WriteString("Results go to standard output, everything else to standard error. `--json` prints what the tool returns.\n")
 	b.WriteString("Exit codes: 0 ok · 1 unexpected · 2 usage · 3 tried and not accomplished · 10 cannot be enabled ·\n")
 	b.WriteString("11 engine failed · 12 not enabled · 13 busy with another model · 130 interrupted.\n")
+	b.WriteString(cliExtras)
 	eachCommand(root, func(c *cobra.Command) {
 		fmt.Fprintf(&b, "\n## %s\n\n%s.\n", c.CommandPath(), c.Short)
 		if c.Long != "" {
@@ -96,6 +109,9 @@ func flagRows(fs *pflag.FlagSet) []string {
 			return
 		}
 		takes, usage := pflag.UnquoteUsage(f)
+		if f.DefValue != "" && f.DefValue != "false" && f.DefValue != "0" && f.DefValue != "[]" {
+			usage += " (default " + f.DefValue + ")"
+		}
 		rows = append(rows, fmt.Sprintf("| `--%s` | %s | %s |\n", f.Name, cell(takes), cell(usage)))
 	})
 	return rows

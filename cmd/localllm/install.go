@@ -32,6 +32,7 @@ type installFlags struct {
 
 func (f *installFlags) bind(cmd *cobra.Command) {
 	cmd.Flags().StringSliceVar(&f.clients, "client", nil, "`name` of a client (claude-code, codex, opencode, cursor, vscode) or all; default: those that are on this machine")
+	_ = cmd.RegisterFlagCompletionFunc("client", cobra.FixedCompletions(append(install.Clients(), "all"), cobra.ShellCompDirectiveNoFileComp))
 	cmd.Flags().StringVar(&f.scope, "scope", install.User, "user or project: for all of your projects, or for this folder")
 	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "say what would change and change nothing")
 	cmd.Flags().BoolVar(&f.json, "json", false, "print the result as JSON")
@@ -87,13 +88,29 @@ func installCommand() *cobra.Command {
 				return f.show(cmd, states, func(t io.Writer) { stateRows(t, states) })
 			}
 			changes, err := install.Install(o)
-			return f.changes(cmd, changes, err)
+			if err := f.changes(cmd, changes, err); err != nil || f.dryRun || f.json {
+				return err
+			}
+			next(cmd.ErrOrStderr(), changes)
+			return nil
 		},
 	}
 	f.bind(cmd)
 	cmd.Flags().BoolVar(&f.print, "print", false, "print what to put in by hand")
 	cmd.Flags().BoolVar(&f.status, "status", false, "show what is installed where, and whether it answers")
 	return cmd
+}
+
+// next says what to do after an installation: clients read their configuration when they start.
+func next(w io.Writer, changes []install.Change) {
+	done := func(c install.Change) bool { return c.Action == "created" || c.Action == "modified" }
+	switch i := slices.IndexFunc(changes, done); {
+	case i < 0:
+	case slices.ContainsFunc(changes, func(c install.Change) bool { return done(c) && c.Client == install.ClaudeCode }):
+		fmt.Fprintln(w, "Start the client anew. In Claude Code: /workflow:implement <feature> llm=true, and /workflow:llm for what runs.")
+	default:
+		fmt.Fprintln(w, "Start the client anew; it then has the tool local_llm.")
+	}
 }
 
 func uninstallCommand() *cobra.Command {

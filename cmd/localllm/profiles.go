@@ -125,7 +125,8 @@ func renderProfile(w io.Writer, out any) error {
 	case *app.ProfileInfo:
 		return renderProfileInfo(w, r)
 	case *app.ProfileHealth:
-		return renderHealth(w, r)
+		renderHealth(w, r)
+		return nil
 	}
 	return errors.New("a profile was expected")
 }
@@ -178,7 +179,7 @@ func renderProfileInfo(w io.Writer, p *app.ProfileInfo) error {
 	return nil
 }
 
-func renderHealth(w io.Writer, h *app.ProfileHealth) error {
+func renderHealth(w io.Writer, h *app.ProfileHealth) {
 	state := "answers"
 	if !h.OK {
 		state = "does not answer"
@@ -195,5 +196,4 @@ func renderHealth(w io.Writer, h *app.ProfileHealth) error {
 	if h.Answer != "" {
 		fmt.Fprintf(w, "  it said: %s\n", h.Answer)
 	}
-	return nil
 }

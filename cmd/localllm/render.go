@@ -86,7 +86,11 @@ func renderEnabled(b *strings.Builder, r *app.Enabled) {
 	if r.Persist {
 		until = "until «localllm disable»"
 	}
-	fmt.Fprintf(b, "  stays     %s; sessions: %d\n", until, r.Sessions)
+	fmt.Fprintf(b, "  stays     %s", until)
+	if r.Sessions > 1 {
+		fmt.Fprintf(b, "; %d sessions share it", r.Sessions)
+	}
+	b.WriteString("\n")
 	bullets(b, "why", r.Why)
 	bullets(b, "warning", r.Warnings)
 }
@@ -138,6 +142,10 @@ func renderStatus(b *strings.Builder, r *app.Status) {
 	}
 	bullets(b, "hint", r.Hints)
 	fmt.Fprintf(b, "  project   %s\n", r.Project)
+	if r.Profile != nil {
+		b.WriteString("  profile   ")
+		renderHealth(b, r.Profile)
+	}
 }
 
 func renderResult(b *strings.Builder, r *delegate.Result) {
@@ -153,7 +161,11 @@ func renderResult(b *strings.Builder, r *delegate.Result) {
 		fmt.Fprintf(b, "  verify    %s: exit %d before, %d after (%.1f s)\n", r.Verify.Command, r.Verify.BaselineExit, r.Verify.Exit, r.Verify.Seconds)
 	}
 	for i, a := range r.Attempts {
-		fmt.Fprintf(b, "  attempt %d %s, %.1f s %s\n", i+1, a.Outcome, a.Seconds, a.Reason)
+		fmt.Fprintf(b, "  attempt %d %s, %.1f s", i+1, a.Outcome, a.Seconds)
+		if a.Reason != "" {
+			b.WriteString(" (" + a.Reason + ")")
+		}
+		b.WriteString("\n")
 	}
 	if r.Tokens.Prompt > 0 {
 		fmt.Fprintf(b, "  tokens    %d prompt, %d of them cached, %d generated (%.1f/s)\n", r.Tokens.Prompt, r.Tokens.Cached, r.Tokens.Generated, r.TokensPerSecond)

@@ -31,7 +31,7 @@ func newRoot() *cobra.Command {
   localllm stats --since 7d                how delegation went
   localllm install --client claude-code    make it known to your coding agent`,
 	}
-	root.SetVersionTemplate("localllm {{.Version}} (" + commit + ")\n")
+	root.SetVersionTemplate("localllm {{.Version}} (" + madeFrom() + ")\n")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return &usageError{fmt.Errorf("%w (see «%s --help»)", err, cmd.CommandPath())}
 	})

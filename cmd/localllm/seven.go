@@ -26,7 +26,7 @@ var theActions = []action{
 	},
 	{
 		name: "enable", short: "start, load and warm a model for this session",
-		args:    cobra.MaximumNArgs(1),
+		args: cobra.MaximumNArgs(1), takes: "[MODEL]",
 		example: "  localllm enable\n  localllm enable qwen3-coder:30b --context 32768\n  localllm enable --persist\n  localllm enable --model qwen3-coder:30b --pull\n  localllm enable --while-pid $$",
 		extra:   bindingFlags,
 		prepare: func(in any, args []string) error {
@@ -53,11 +53,11 @@ var theActions = []action{
 		extra:   bindingFlags,
 	},
 	{
-		name: "analyze", short: "is this task one for the local model", args: cobra.ArbitraryArgs, prepare: theTask,
+		name: "analyze", short: "is this task one for the local model", args: cobra.ArbitraryArgs, takes: "[TASK]", prepare: theTask,
 		example: "  localllm analyze \"Generate Express CRUD routes for User model\" --output-files routes/user.js\n  localllm analyze --input task.json --json",
 	},
 	{
-		name: "delegate", short: "have a task done and proven", args: cobra.ArbitraryArgs, prepare: theTask,
+		name: "delegate", short: "have a task done and proven", args: cobra.ArbitraryArgs, takes: "[TASK]", prepare: theTask,
 		example: "  localllm delegate \"a table test for Parse\" --context-files parse.go --output-files parse_test.go --verify \"go test ./...\"\n" +
 			"  localllm delegate \"explain the retry logic\" --context-files internal/retry\n  localllm delegate --input batch.json --json",
 		extra: diffFlag,

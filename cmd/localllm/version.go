@@ -3,9 +3,30 @@ package main
 import (
 	"fmt"
 	"runtime"
+	"runtime/debug"
 
 	"github.com/spf13/cobra"
 )
+
+const unknown = "unknown"
+
+// madeFrom is the commit of this build. One without the linker's flags, as by go install, has it from Go itself.
+func madeFrom() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok || commit != unknown {
+		return commit
+	}
+	from, changed := unknown, ""
+	for _, s := range info.Settings {
+		switch {
+		case s.Key == "vcs.revision" && len(s.Value) >= 7:
+			from = s.Value[:7]
+		case s.Key == "vcs.modified" && s.Value == "true":
+			changed = "-dirty"
+		}
+	}
+	return from + changed
+}
 
 func versionCommand() []*cobra.Command {
 	var asJSON bool
@@ -14,10 +35,10 @@ func versionCommand() []*cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if asJSON {
 				return printJSON(cmd.OutOrStdout(), map[string]string{
-					"version": version, "commit": commit, "go": runtime.Version(), "platform": runtime.GOOS + "/" + runtime.GOARCH,
+					"version": version, "commit": madeFrom(), "go": runtime.Version(), "platform": runtime.GOOS + "/" + runtime.GOARCH,
 				})
 			}
-			_, err := fmt.Fprintf(cmd.OutOrStdout(), "localllm %s (%s, %s, %s/%s)\n", version, commit, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			_, err := fmt.Fprintf(cmd.OutOrStdout(), "localllm %s (%s, %s, %s/%s)\n", version, madeFrom(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 			return err
 		},
 	}

@@ -193,7 +193,7 @@ func TestStepsDownOnOutOfMemory(t *testing.T) {
 
 func TestEnginesThatAreMissing(t *testing.T) {
 	nothing := Pick(Survey{Machine: machine(64, card(24)), Engines: []EngineInfo{{Name: Ollama, State: Missing}, {Name: LlamaServer, State: Missing}}}, DefaultCatalog(), Request{})
-	if nothing.CanEnable || nothing.Choice == nil || !strings.Contains(strings.Join(nothing.Hints, " "), "install Ollama") {
+	if nothing.CanEnable || nothing.Choice == nil || !strings.Contains(strings.Join(nothing.Hints, " "), "localllm setup") {
 		t.Errorf("decision %+v", nothing)
 	}
 	deaf := Pick(Survey{Machine: machine(64, card(24)), Engines: []EngineInfo{{Name: Ollama, State: Unreachable, URL: "http://gpu:1"}}}, DefaultCatalog(), Request{})

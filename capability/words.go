@@ -181,7 +181,7 @@ func (p picker) anyEngine() (ok bool, reason string, hints []string) {
 		return false, p.request.Engine + " is not installed", []string{"install " + p.request.Engine + ", or leave the engine open"}
 	}
 	return false, "neither Ollama nor llama-server is installed",
-		[]string{"install Ollama from https://ollama.com/download, or llama.cpp's llama-server, then run localllm capability again"}
+		[]string{"install one: localllm setup"}
 }
 
 func (p picker) nothingHints() []string {

@@ -55,7 +55,7 @@ func workstation() capability.Report {
 func bare() capability.Report {
 	return capability.Report{
 		Reasons:  []string{"no usable GPU was found: models run on the processor", "neither Ollama nor llama-server is installed"},
-		Hints:    []string{"install Ollama from https://ollama.com/download, or llama.cpp's llama-server, then run localllm capability again"},
+		Hints:    []string{"install one: localllm setup"},
 		Hardware: capability.Machine{OS: "linux", Arch: "arm64", CPU: capability.CPU{Cores: 4}},
 		Class:    capability.VRAMClass{Name: "CPU only"},
 	}

@@ -2,6 +2,7 @@ package capabilityview
 
 import (
 	"fmt"
+	"slices"
 
 	"localllm/capability"
 )
@@ -69,7 +70,7 @@ func (p *page) models(r capability.Report) {
 		}
 		state := "installed"
 		if !m.Installed {
-			state = "to download, " + capability.GB(m.SizeBytes)
+			state = "download " + capability.GB(m.SizeBytes)
 		}
 		rows = append(rows, []cell{
 			{m.Ref, plain}, {verdict, color}, {need, plain}, {capability.Tokens(m.Context), plain}, {m.KVType, plain},
@@ -102,7 +103,9 @@ func (p *page) recommendation(r capability.Report) {
 		p.next(green, r.Hints)
 	default:
 		for _, why := range r.Reasons {
-			p.paragraph(plain, "· ", why)
+			if c == nil || !slices.Contains(c.Why, why) {
+				p.paragraph(plain, "· ", why)
+			}
 		}
 		p.next(amber, r.Hints)
 	}

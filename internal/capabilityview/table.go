@@ -9,11 +9,12 @@ import (
 type cell struct{ text, color string }
 
 const (
-	columnGap    = 2
-	longestFirst = 44 // columns of a table's first column, where the width allows
+	columnGap     = 2
+	longestFirst  = 44 // columns of a table's first column, where the width allows
+	shortestFirst = 20 // and where it doesn't, before the last columns are cut
 )
 
-// table lines up columns. A line that is too long loses its end.
+// table lines up columns. Where they don't fit, the first one is shortened; a line that is still too long loses its end.
 func (p *page) table(head []string, rows [][]cell) {
 	if len(rows) == 0 {
 		p.line(faint, "none")
@@ -29,8 +30,18 @@ func (p *page) table(head []string, rows [][]cell) {
 			if i == 0 {
 				limit = min(longestFirst, p.width/2)
 			}
-			rows[r][i].text = cut(clean(rows[r][i].text), limit)
+			rows[r][i].text = cutName(clean(rows[r][i].text), limit)
 			widths[i] = max(widths[i], runes(rows[r][i].text))
+		}
+	}
+	all := (len(widths) - 1) * columnGap
+	for _, w := range widths {
+		all += w
+	}
+	if over := all - (p.width - 2); over > 0 && widths[0] > shortestFirst {
+		widths[0] = max(shortestFirst, widths[0]-over)
+		for r := range rows {
+			rows[r][0].text = cutName(rows[r][0].text, widths[0])
 		}
 	}
 	if head != nil {
@@ -88,6 +99,14 @@ func cut(s string, width int) string {
 		return ""
 	}
 	return string([]rune(s)[:width-1]) + "…"
+}
+
+// cutName keeps of a path its end, which tells it from others.
+func cutName(s string, width int) string {
+	if all := []rune(s); strings.HasPrefix(s, "/") && len(all) > width && width > 0 {
+		return "…" + string(all[len(all)-width+1:])
+	}
+	return cut(s, width)
 }
 
 func pad(s string, width int) string { return s + strings.Repeat(" ", max(0, width-runes(s))) }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"sync"
@@ -55,6 +56,19 @@ func jsonEdit(path string, entries []entry) edit {
 				}
 				return text, nil
 			})
+		}}
+}
+
+// marketplaceEdit takes out what Claude Code has noted by itself of the marketplace that we declared: the folder that it
+// points to is removed too, and the client would list it for ever.
+func marketplaceEdit(o Options) edit {
+	return edit{what: "plugin", path: filepath.Join(claudeDir(o), "plugins", "known_marketplaces.json"),
+		set: func([]byte) ([]byte, error) { return nil, errors.ErrUnsupported },
+		cut: func(text, _ []byte) ([]byte, error) {
+			if !bytes.Equal(valueAt(text, "localllm", "source", "path"), marshal(pluginDir(o))) {
+				return text, nil
+			}
+			return removeMember(text, []string{"localllm"})
 		}}
 }
 

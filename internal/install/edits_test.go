@@ -2,6 +2,7 @@ package install
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -213,4 +214,38 @@ func FuzzBlock(f *testing.F) {
 
 func trimMark(text []byte) []byte {
 	return []byte(strings.TrimPrefix(string(text), string(byteOrderMark)))
+}
+
+// Claude Code notes the marketplace in a file of its own; one of the same name that points elsewhere is not ours.
+func TestUninstallTakesTheMarketplaceOutOfTheClientsOwnNotes(t *testing.T) {
+	const theirs = "{\n  \"other\": {\"source\": {\"source\": \"directory\", \"path\": \"/x\"}}\n}"
+	for name, ours := range map[string]bool{"ours": true, "somebody else's": false} {
+		o, _ := fixture{client: ClaudeCode}.options(t)
+		o.Scope = User
+		if _, err := Install(o); err != nil {
+			t.Fatal(err)
+		}
+		path := pluginDir(o)
+		if !ours {
+			path = "/elsewhere"
+		}
+		notes := filepath.Join(claudeDir(o), "plugins", "known_marketplaces.json")
+		noted, err := setMember([]byte(theirs), []string{"localllm"}, marshal(map[string]any{"source": map[string]any{"source": "directory", "path": path}}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(os.MkdirAll(filepath.Dir(notes), 0o755), os.WriteFile(notes, noted, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Uninstall(o); err != nil {
+			t.Fatal(err)
+		}
+		want := theirs
+		if !ours {
+			want = string(noted)
+		}
+		if got, err := os.ReadFile(notes); err != nil || string(got) != want {
+			t.Errorf("%s: %q, want %q (%v)", name, got, want, err)
+		}
+	}
 }

@@ -131,6 +131,9 @@ func one(o Options, c client, undo bool) ([]Change, error) {
 	edits := c.edits(o)
 	if undo {
 		edits = o.unshared(c, edits)
+		if c.plugin && o.Scope == User {
+			edits = append(edits, marketplaceEdit(o))
+		}
 	}
 	steps := make([]step, 0, len(edits))
 	for _, e := range edits {

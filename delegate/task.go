@@ -31,7 +31,7 @@ type Task struct {
 	AllowPaths     []string        `json:"allow_paths,omitempty" help:"deny-listed files that it may write"`
 	AllowShrink    bool            `json:"allow_shrink,omitempty" help:"let a file become much shorter"`
 	Protect        []string        `json:"protect,omitempty" help:"more files that must not change"`
-	Executor       string          `json:"executor,omitempty" help:"who does it"`
+	Executor       string          `json:"executor,omitempty" help:"another coding agent that does it: opencode, codex, claude"`
 	DryRun         bool            `json:"dry_run,omitempty" help:"show the plan only"`
 	Background     bool            `json:"background,omitempty" help:"return a task_id at once"`
 	Tasks          []Task          `json:"tasks,omitempty" flag:"-" help:"a batch: each has delegate's fields"`

@@ -68,8 +68,8 @@ func (p *page) rates(s stats.Summary) {
 		p.named("kept out", "not counted: no line has the numbers")
 		return
 	}
-	p.named("kept out", fmt.Sprintf("%s tokens kept out of the caller's context, counted on %s of %s. That is: %s.",
-		short(s.Tokens.KeptOut), whole(s.Tokens.CountedOn), plural(s.Delegations, "delegation"), stats.KeptOutFormula))
+	p.named("kept out", fmt.Sprintf("%s tokens of the caller's context, counted on %s of %s: what the local model read and wrote, minus request and result",
+		short(s.Tokens.KeptOut), whole(s.Tokens.CountedOn), plural(s.Delegations, "delegation")))
 }
 
 // named writes a text beside its name, in as many lines as it takes.

@@ -117,6 +117,7 @@ func (b *Browser) start(ctx context.Context, path string) error {
 	b.cmd = exec.CommandContext(ctx, path, "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
 		"--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage",
 		"--hide-scrollbars", "--user-data-dir="+b.profile, "--remote-debugging-pipe", "about:blank")
+	b.cmd.Env = append(os.Environ(), "HOME="+b.profile, "XDG_CONFIG_HOME="+b.profile, "XDG_CACHE_HOME="+b.profile)
 	b.cmd.ExtraFiles = []*os.File{theirIn, theirOut} // the browser's 3 and 4
 	b.cmd.Stderr = &b.stderr
 	b.cmd.WaitDelay = 10 * time.Second

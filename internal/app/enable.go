@@ -153,7 +153,7 @@ func (a *App) start(ctx context.Context, in *request.Enable, r keeper.EnableRequ
 			append(slices.Clone(sv.Hints), "force: true tries all the same, an estimate can be wrong")...)
 	case !choice.Installed && !in.Pull:
 		return nil, hint.Add(fmt.Errorf("%w: %s is not installed", ErrCannotEnable, choice.Model),
-			fmt.Sprintf("pull: true downloads it (%s)", downloadSize(choice.SizeBytes)))
+			fmt.Sprintf("pull: true, or «localllm enable --model %s --pull», downloads it (%s)", choice.Model, downloadSize(choice.SizeBytes)))
 	case !choice.Installed:
 		if err := a.pull(ctx, choice, report); err != nil {
 			return nil, err

@@ -79,7 +79,7 @@ var (
 func (o Options) release(ctx context.Context, p *Plan) error {
 	text, err := o.fetch(ctx, o.Source, 8<<20)
 	if err != nil {
-		return hint.Add(fmt.Errorf("asking for the releases of %s: %w", o.Engine, err), "check the network and try again")
+		return hint.Add(fmt.Errorf("asking for the releases of %s: %w", o.Engine, err), "check the network and try again, or install it yourself: on the PATH it is found")
 	}
 	var list listing
 	if err := json.Unmarshal(text, &list); err != nil || !version.MatchString(list.Version) {

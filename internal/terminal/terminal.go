@@ -111,6 +111,8 @@ func Describe(s Step, elapsed time.Duration) string {
 		fmt.Fprintf(&b, " %d %%", s.Done*100/s.Total)
 	case s.Total > 0:
 		fmt.Fprintf(&b, " %d of %d %s", s.Done, s.Total, s.Unit)
+	case s.Done == 1:
+		fmt.Fprintf(&b, " 1 %s", strings.TrimSuffix(s.Unit, "s"))
 	case s.Done > 0:
 		fmt.Fprintf(&b, " %d %s", s.Done, s.Unit)
 	}

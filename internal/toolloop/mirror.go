@@ -8,7 +8,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -268,14 +267,13 @@ func (m *mirror) read(ctx context.Context, rel string, info fs.FileInfo) (f file
 	return f, true
 }
 
-// ignored reports whether the project's .gitignore files leave a new file out. A name in brackets is a pattern, and
-// patterns respect them.
+// ignored reports whether the project's .gitignore files leave a new file out. A name with a choice of nothing behind it
+// is a pattern, and patterns respect them.
 func (m *mirror) ignored(ctx context.Context, rel string) bool {
-	dir, name := path.Split(rel)
 	if strings.ContainsAny(rel, `*?[]{}\`) {
 		return false
 	}
-	_, err := contextfiles.Expand(ctx, contextfiles.Options{Root: m.tree, MaxFileBytes: 1}, []string{dir + "[" + name[:1] + "]" + name[1:]})
+	_, err := contextfiles.Expand(ctx, contextfiles.Options{Root: m.tree, MaxFileBytes: 1}, []string{rel + "{,}"})
 	return err != nil && strings.Contains(err.Error(), ".gitignore")
 }
 

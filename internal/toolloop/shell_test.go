@@ -6,9 +6,12 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"localllm/delegate"
 )
@@ -25,22 +28,34 @@ func bash(r *rig, task delegate.Task, line string) string {
 
 func TestCommandsWorkOnACopyAndAreTakenOver(t *testing.T) {
 	r := newRig(t).write(map[string]string{"a.txt": "one\n", "gone.txt": "stays\n", ".gitignore": "*.log\n", ".env": "KEY=hidden", "node_modules/m/x": "dep\n"})
-	told := bash(r, shell, `echo two >> a.txt; mkdir new; echo three > new/b.txt; rm gone.txt; echo noise > x.log; printf 'a\0b' > bin; mkdir -p .git/hooks; echo evil > .git/hooks/pre-commit; echo evil > .envrc; cat .env; cat node_modules/m/x; echo "at $PWD"; exit 3`)
+	told := bash(r, shell, `echo two >> a.txt; mkdir new; echo three > new/b.txt; rm gone.txt; echo noise > x.log; echo noise > ö.log; echo noise > '!y.log'; printf 'a\0b' > bin; mkdir -p .git/hooks; echo evil > .git/hooks/pre-commit; echo evil > .envrc; cat .env; cat node_modules/m/x; echo "at $PWD"; exit 3`)
 	for _, want := range []string{"exit 3\n", "dep\n", "at .\n", "[changed in the project: a.txt, new/b.txt]", ".envrc (", "bin (it is binary)", "gone.txt (removing a file is not possible)"} {
 		if !strings.Contains(told, want) {
 			t.Errorf("not told %q in\n%s", want, told)
 		}
 	}
-	if strings.Contains(told, "hidden") || strings.Contains(told, "x.log") {
+	if strings.Contains(told, "hidden") || strings.Contains(told, ".log") {
 		t.Errorf("told %s", told)
 	}
 	if r.read("a.txt") != "one\ntwo\n" || r.read("new/b.txt") != "three\n" || r.read("gone.txt") != "stays\n" {
 		t.Error("the project is not as it should be")
 	}
-	for _, name := range []string{".envrc", "bin", "x.log", ".git/hooks/pre-commit"} {
+	for _, name := range []string{".envrc", "bin", "x.log", "ö.log", "!y.log", ".git/hooks/pre-commit"} {
 		if r.read(name) != "ABSENT" {
 			t.Errorf("%s was taken over", name)
 		}
+	}
+}
+
+// A command that shares our terminal could type into it, and be obeyed by the shell that we were started from.
+func TestACommandHasASessionOfItsOwn(t *testing.T) {
+	ours, err := unix.Getsid(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	told := bash(newRig(t), shell, "cut -d' ' -f6 /proc/self/stat")
+	if theirs := strings.Fields(told); len(theirs) < 3 || theirs[1] != "0" || theirs[2] == strconv.Itoa(ours) {
+		t.Errorf("ours is %d; told %q", ours, told)
 	}
 }
 

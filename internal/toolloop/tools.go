@@ -112,7 +112,7 @@ func (c *conversation) may(t tool) bool {
 
 func (c *conversation) shell() bool { return c.Shell || c.order.Task.AllowShell }
 
-// call carries one call out. A panic of a tool over a model's odd argument must not end the program.
+// call carries one call out.
 func (c *conversation) call(ctx context.Context, call delegate.ToolCall) result {
 	c.done.ToolCalls++
 	for _, t := range tools() {

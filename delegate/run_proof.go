@@ -33,7 +33,7 @@ func baseline(ctx context.Context, d *delegation) step {
 	if err != nil {
 		return d.stop(ctx, err)
 	}
-	d.last = &o
+	d.last, d.baseline = &o, &o
 	cantStart := o.Missing != "" || o.Exit == 126 || o.Exit == 127
 	switch {
 	case cantStart && !d.awaits():
@@ -45,7 +45,6 @@ func baseline(ctx context.Context, d *delegation) step {
 	case o.TimedOut:
 		return d.refuse(fmt.Sprintf("verify did not end within %d s on the tree as it is", d.Task.VerifyTimeoutS), "give a faster command, or a larger verify_timeout_s")
 	}
-	d.baseline = &o
 	return write
 }
 

@@ -105,6 +105,11 @@ func TestVerdicts(t *testing.T) {
 			if len(b.log.entries) != 1 {
 				t.Errorf("%d lines in the log", len(b.log.entries))
 			}
+			// What was only looked at before was not verified: its exit is the baseline's, in the result and in the log.
+			e := b.log.entries[0]
+			if strings.HasPrefix(r.name, "baseline") && (e.VerifyExit != nil || e.BaselineExit == nil || *e.BaselineExit != res.Verify.Exit || res.Verify.BaselineExit != res.Verify.Exit) {
+				t.Errorf("logged as %v and %v, told as %+v", e.BaselineExit, e.VerifyExit, res.Verify)
+			}
 			if slices.Contains(res.ChangedByVerify, "a.txt") || strings.HasPrefix(r.name, "something") && !slices.Equal(res.ChangedByVerify, []string{"x.log"}) {
 				t.Errorf("changed by verify: %q", res.ChangedByVerify)
 			}

@@ -123,7 +123,7 @@ type FileChange struct {
 type Verdict struct {
 	Command      string  `json:"command"`
 	BaselineExit int     `json:"baseline_exit"`
-	Exit         int     `json:"exit"`
+	Exit         int     `json:"exit"` // of the last run, the baseline's where no answer came to be verified
 	Seconds      float64 `json:"seconds"`
 	Tail         string  `json:"tail"` // at most 4 KB
 }

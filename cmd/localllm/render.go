@@ -158,7 +158,11 @@ func renderResult(b *strings.Builder, r *delegate.Result) {
 		fmt.Fprintf(b, "  %-9s %s  +%d −%d\n", f.Change, f.Path, f.Added, f.Removed)
 	}
 	if r.Verify != nil {
-		fmt.Fprintf(b, "  verify    %s: exit %d before, %d after (%.1f s)\n", r.Verify.Command, r.Verify.BaselineExit, r.Verify.Exit, r.Verify.Seconds)
+		after := fmt.Sprintf("%d after", r.Verify.Exit)
+		if len(r.Attempts) == 0 {
+			after = "not run after"
+		}
+		fmt.Fprintf(b, "  verify    %s: exit %d before, %s (%.1f s)\n", r.Verify.Command, r.Verify.BaselineExit, after, r.Verify.Seconds)
 	}
 	for i, a := range r.Attempts {
 		fmt.Fprintf(b, "  attempt %d %s, %.1f s", i+1, a.Outcome, a.Seconds)

@@ -87,7 +87,7 @@ func compare(t *testing.T, got Summary, want *reference, by By) {
 		if w.tried > 0 && g.FirstTryRate != float64(w.first)/float64(w.tried) {
 			t.Fatalf("group %s: first try %v, want %d of %d", g.Key, g.FirstTryRate, w.first, w.tried)
 		}
-		if by != ByDay && (!near(g.Seconds.P50, refQuantile(w.seconds, 0.5), 0.01) || !near(g.Seconds.P90, refQuantile(w.seconds, 0.9), 0.01)) {
+		if !near(g.Seconds.P50, refQuantile(w.seconds, 0.5), 0.01) || !near(g.Seconds.P90, refQuantile(w.seconds, 0.9), 0.01) {
 			t.Fatalf("group %s: %+v, want %v and %v", g.Key, g.Seconds, refQuantile(w.seconds, 0.5), refQuantile(w.seconds, 0.9))
 		}
 	}

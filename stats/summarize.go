@@ -104,7 +104,8 @@ func newSum(o Options) *sum {
 	s.all.seconds = &histogram{}
 	kinds := func(timed bool) groups { return groups{limit: mostKinds, timed: timed, by: map[string]*tally{}} }
 	s.status, s.types, s.models, s.failures = kinds(true), kinds(true), kinds(true), kinds(false)
-	s.days = groups{limit: mostDays, newest: true, by: map[string]*tally{}}
+	// Quantiles of thousands of days are worth their memory only to one who asks for them.
+	s.days = groups{limit: mostDays, newest: true, timed: o.By == ByDay, by: map[string]*tally{}}
 	return s
 }
 

@@ -228,6 +228,10 @@ func (a *App) finishEnable(ctx context.Context, in *request.Enable, got *keeper.
 		Memory: Memory{st.Memory.EstimatedBytes, st.Memory.MeasuredBytes},
 		Why:    orEmpty(got.Why), Warnings: orEmpty(got.Warnings),
 	}
+	// Who joins an engine that somebody has persisted is told so, whether or not the keeper has noted it yet.
+	if now, err := a.client.Status(ctx); err == nil {
+		out.Persist = out.Persist || now.Persist
+	}
 	if !got.Detached {
 		out.Warnings = append(out.Warnings, "the keeper could not leave this client's process tree: when the client ends it by force, the engine goes at once and is not shared further")
 	}

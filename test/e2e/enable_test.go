@@ -51,6 +51,14 @@ func TestEnableInTheBackground(t *testing.T) {
 	if done.Started != "joined" {
 		t.Errorf("the same again: %+v", done)
 	}
+
+	// Whoever comes after one that persists it is told that it stays.
+	m.ok(append([]string{"enable", "--persist"}, while...)...)
+	var after enabledSeen
+	m.into(&after, append([]string{"enable", "--json"}, while...)...)
+	if !after.Persist {
+		t.Errorf("after an enable that persists it: %+v", after)
+	}
 }
 
 // into runs a command and reads its JSON.

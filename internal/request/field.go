@@ -248,7 +248,7 @@ func required(action, path string, in any) error {
 	v := reflect.Indirect(reflect.ValueOf(in))
 	for _, f := range fieldsOf(v.Type()) {
 		value := v.Field(f.index)
-		if f.Required && value.IsZero() {
+		if f.Required && (value.IsZero() || value.Kind() == reflect.String && strings.TrimSpace(value.String()) == "") {
 			return &Error{action, path + f.Name, fmt.Sprintf("%s%s is missing: it takes %s (%s)", path, f.Name, f.Takes(), f.Help)}
 		}
 		if f.Fields == nil {

@@ -50,6 +50,7 @@ func TestErrorsNameTheFieldAndWhatItTakes(t *testing.T) {
 		{"delegate", `{}`, "task", "task is missing: it takes a string", ""},
 		{"delegate", `{"task":""}`, "task", "missing", ""},
 		{"delegate", `{"tasks":[]}`, "task", "missing", ""},
+		{"analyze", `{"task":" \n"}`, "task", "missing", ""},
 		{"delegate", `{"task":"x","tasks":[{"task":"y"}]}`, "task", "can't both", ""},
 		{"delegate", `{"tasks":[{"task":"y","tasks":[{"task":"z"}]}]}`, "tasks[0].tasks", "inside a batch", ""},
 		{"delegate", `{"tasks":[{"task":"y"},{"task":"y"},{"task":"z","output_files":[{"description":"d"}]}]}`, "tasks[2].output_files[0].path", "is missing: it takes a string", ""},

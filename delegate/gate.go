@@ -93,7 +93,7 @@ func (g Gate) Text(c Completion) (string, error) {
 // unusable judges what needs no reading.
 func unusable(c Completion) *Rejection {
 	if len(c.Text) > MaxReplyBytes {
-		return &Rejection{Kind: RejectTooLong, Reason: fmt.Sprintf("it is longer than %d MiB", MaxReplyBytes>>20), Ask: askShort}
+		return tooLong()
 	}
 	text, thought := dropThinking(c.Text)
 	blank := strings.TrimSpace(text) == ""

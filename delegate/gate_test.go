@@ -41,20 +41,6 @@ func TestClipKeepsCharactersWhole(t *testing.T) {
 	}
 }
 
-type brokenReader struct{}
-
-func (brokenReader) Read([]byte) (int, error) { return 0, errors.New("broken") }
-
-func TestParseStream(t *testing.T) {
-	reply, err := ParseStream(strings.NewReader("### File: a.go\n```go\npackage a\n```\n"), []Output{{Path: "a.go"}})
-	if err != nil || len(reply.Files) != 1 || reply.Files[0].Body != "package a\n" {
-		t.Errorf("%+v %v", reply, err)
-	}
-	if _, err := ParseStream(brokenReader{}, nil); err == nil {
-		t.Error("a broken stream was an answer")
-	}
-}
-
 // Laying out and reading cost next to nothing beside the engine.
 func TestPromptAndGateAreQuick(t *testing.T) {
 	var files []File

@@ -212,8 +212,8 @@ func TestEditIsForLargeFilesOnly(t *testing.T) {
 func TestFamilies(t *testing.T) {
 	for model, want := range map[string]Family{
 		"qwen3:8b": {Name: "qwen3", NoThink: "/no_think"}, "qwen3-coder:30b": {Name: "qwen3-instruct"}, "Qwen3-30B-A3B-Instruct-2507.gguf": {Name: "qwen3-instruct"},
-		"qwen3-30b-thinking": {Name: "reasoning", AlwaysThinks: true, Budget: 4096}, "gpt-oss:20b": {Name: "gpt-oss", System: "Reasoning: low", AlwaysThinks: true, Budget: 2048},
-		"deepseek-r1:14b": {Name: "reasoning", AlwaysThinks: true, Budget: 4096}, "qwen3.5:9b": {Name: "qwen3.5"}, "smollm3": {Name: "smollm3", NoThink: "/no_think"}, "devstral:24b": {Name: "plain"},
+		"qwen3-30b-thinking": {Name: "reasoning", Budget: 4096}, "gpt-oss:20b": {Name: "gpt-oss", System: "Reasoning: low", Budget: 2048},
+		"deepseek-r1:14b": {Name: "reasoning", Budget: 4096}, "qwen3.5:9b": {Name: "qwen3.5"}, "smollm3": {Name: "smollm3", NoThink: "/no_think"}, "devstral:24b": {Name: "plain"},
 	} {
 		if got := FamilyOf(model); got != want {
 			t.Errorf("%s: %+v, want %+v", model, got, want)

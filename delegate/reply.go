@@ -2,7 +2,6 @@ package delegate
 
 import (
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 )
@@ -54,19 +53,6 @@ func (r *Reply) warn(format string, args ...any) {
 	if len(r.Warnings) < maxNamed && !slices.Contains(r.Warnings, w) {
 		r.Warnings = append(r.Warnings, w)
 	}
-}
-
-// ParseStream is Parse for an answer of any length: it reads no further than MaxReplyBytes.
-func ParseStream(in io.Reader, outputs []Output) (Reply, error) {
-	var b strings.Builder
-	n, err := io.Copy(&b, io.LimitReader(in, MaxReplyBytes+1))
-	if err != nil {
-		return Reply{}, fmt.Errorf("reading the answer: %w", err)
-	}
-	if n > MaxReplyBytes {
-		return Reply{Problem: tooLong()}, nil
-	}
-	return Parse(b.String(), outputs), nil
 }
 
 func tooLong() *Rejection {

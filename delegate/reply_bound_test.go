@@ -1,7 +1,6 @@
 package delegate
 
 import (
-	"io"
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
@@ -9,24 +8,6 @@ import (
 	"testing"
 	"time"
 )
-
-// endless repeats a text up to a length.
-type endless struct {
-	text string
-	left int
-}
-
-func (e *endless) Read(p []byte) (int, error) {
-	if e.left <= 0 {
-		return 0, io.EOF
-	}
-	n := min(len(p), e.left)
-	for i := range n {
-		p[i] = e.text[(e.left-i)%len(e.text)]
-	}
-	e.left -= n
-	return n, nil
-}
 
 const maxMemory = 64 << 20
 
@@ -58,21 +39,6 @@ func peak(f func()) uint64 {
 	close(done)
 	<-ended
 	return highest - base
-}
-
-func TestReplyOf200MB(t *testing.T) {
-	var reply Reply
-	var err error
-	used := peak(func() {
-		reply, err = ParseStream(&endless{text: "word ```go\n", left: 200 << 20}, []Output{{Path: "a.go"}})
-	})
-	if err != nil || reply.Problem == nil || reply.Problem.Kind != RejectTooLong {
-		t.Fatalf("%v %+v", err, reply.Problem)
-	}
-	if used > maxMemory {
-		t.Errorf("the heap grew by %d MiB for it", used>>20)
-	}
-	t.Logf("the heap grew by %d MiB", used>>20)
 }
 
 // The worst that fits under the limit: each line something that has to be remembered or searched for.

@@ -41,7 +41,7 @@ type delegation struct {
 	repairs     int       // in a row
 	temperature float64
 	red         bool // some attempt got as far as a red verify
-	cuts        int
+	cuts        int  // answers that ran into the token limit
 
 	unlock   func()
 	baseline *Outcome

@@ -68,9 +68,8 @@ type Family struct {
 	System  string // one more constant line of system text
 	NoThink string // ends the user's turn, where thinking is switched off by a word in it
 
-	// AlwaysThinks: it cannot be switched off. Its text is dropped, and Budget tokens of the answer are left for it.
-	AlwaysThinks bool
-	Budget       int
+	// Budget is what a model gets of the answer's tokens for thinking that cannot be switched off.
+	Budget int
 }
 
 // thinkingBudget is what a model that cannot but think gets for it, in tokens.
@@ -89,10 +88,10 @@ func FamilyOf(model string) Family {
 	}
 	switch {
 	case has("gpt-oss"):
-		return Family{Name: "gpt-oss", System: "Reasoning: low", AlwaysThinks: true, Budget: thinkingBudget}
+		return Family{Name: "gpt-oss", System: "Reasoning: low", Budget: thinkingBudget}
 	case has("qwq"), has("deepseek-r1"), has("deepseek-reasoner"), has("magistral"), has("phi4-reasoning"), has("phi-4-reasoning"),
 		has("openthinker"), has("exaone-deep"), has("qwen3", "thinking"):
-		return Family{Name: "reasoning", AlwaysThinks: true, Budget: 2 * thinkingBudget}
+		return Family{Name: "reasoning", Budget: 2 * thinkingBudget}
 	case has("qwen3", "coder"), has("qwen3", "instruct"), has("qwen3-next"), has("qwen3-vl"):
 		return Family{Name: "qwen3-instruct"} // these builds have no thinking: the word would be read as text
 	case has("qwen3.5"), has("qwen3.6"), has("qwen35"):

@@ -74,16 +74,4 @@ func Prior(t Task) (float64, []Reason) {
 	return hundredths(min(max(sum, 0), 100)), reasons
 }
 
-// Signals names the rows of the table that a text triggers, without those about output files.
-func Signals(text string) []string {
-	var names []string
-	read := read(text)
-	for _, s := range signals {
-		if read.find(s.forms) != "" {
-			names = append(names, s.name)
-		}
-	}
-	return names
-}
-
 func hundredths(n int) float64 { return float64(n) / 100 }

@@ -44,29 +44,19 @@ func Briefs(ctx context.Context, r io.Reader, fn func(*Brief)) (skipped int, err
 		return s
 	}
 	var buf []byte
-	var one []byte
 	var brief Brief
 	err = blocks(ctx, r, func() []byte { return buf }, func(b []byte) error {
 		buf = b
-		for len(b) > 0 {
-			one, b = nextLine(b)
-			if len(one) == 0 {
-				continue
-			}
-			l := line{}
-			if !l.scan(one) && !l.parse(one) || !l.ours() {
-				skipped++
-				continue
-			}
+		skipped += lines(b, func(l *line, _ []byte) {
 			brief = Brief{
-				l: l, Unix: l.unix, TaskType: name(l.taskType), Model: name(l.model), Outcome: l.outcome(), Files: -1,
+				l: *l, Unix: l.unix, TaskType: name(l.taskType), Model: name(l.model), Outcome: l.outcome(), Files: -1,
 				Prompt: int(l.prompt / max(l.attempts, 1)), Seconds: float64(l.seconds) / million, Verified: l.verified || l.passed != 0,
 			}
 			if l.filesKnown {
 				brief.Files = l.fileCount
 			}
 			fn(&brief)
-		}
+		})
 		return nil
 	})
 	return skipped, err

@@ -14,27 +14,24 @@ const (
 	longestLine = 4 << 20
 )
 
-// Read hands every record to fn, in the log's order, and counts the lines that are none. fn ends it with an error.
-func Read(ctx context.Context, r io.Reader, fn func(Record) error) (skipped int, err error) {
-	err = blocks(ctx, r, func() []byte { return nil }, func(b []byte) error {
-		for len(b) > 0 {
-			var one []byte
-			one, b = nextLine(b)
-			if len(one) == 0 {
-				continue
-			}
-			rec, ok := ParseLine(one)
-			if !ok {
-				skipped++
-				continue
-			}
-			if err := fn(rec); err != nil {
-				return err
-			}
+// lines hands over each line of a block that can be placed, and counts those that can't. What fn gets is valid during
+// the call.
+func lines(b []byte, fn func(l *line, one []byte)) (skipped int) {
+	var l line
+	for len(b) > 0 {
+		var one []byte
+		one, b = nextLine(b)
+		if len(one) == 0 {
+			continue
 		}
-		return nil
-	})
-	return skipped, err
+		l = line{}
+		if !l.scan(one) && !l.parse(one) || !l.ours() {
+			skipped++
+			continue
+		}
+		fn(&l, one)
+	}
+	return skipped
 }
 
 // nextLine cuts the first line off, without its end; a line of nothing but space is empty.

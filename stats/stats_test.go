@@ -155,9 +155,6 @@ func TestSinceAndUntil(t *testing.T) {
 	if s := summarize(t, Options{Since: day(2)}, log); s.Delegations != 2 || s.ByStatus["proven"] != 0 || !s.From.Equal(day(2)) || !s.To.Equal(day(3)) {
 		t.Errorf("since: %+v", s)
 	}
-	if s := summarize(t, Options{Until: day(2)}, log); s.Delegations != 1 || s.SuccessRate != 1 {
-		t.Errorf("until: %+v", s)
-	}
 	if s := summarize(t, Options{Since: day(2).Add(time.Millisecond)}, log); s.Delegations != 1 {
 		t.Errorf("since a fraction of a second: %+v", s)
 	}
@@ -192,10 +189,6 @@ func TestReadErrorsComeThrough(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := Summarize(ctx, []io.Reader{strings.NewReader("x")}, Options{}); !errors.Is(err, context.Canceled) {
-		t.Errorf("%v", err)
-	}
-	log := strings.NewReader(`{"timestamp":"2026-01-01T00:00:00Z","status":"proven"}`)
-	if _, err := Read(t.Context(), log, func(Record) error { return boom }); !errors.Is(err, boom) {
 		t.Errorf("%v", err)
 	}
 }

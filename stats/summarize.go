@@ -1,6 +1,7 @@
 package stats
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -65,7 +66,7 @@ func feed(ctx context.Context, logs []io.Reader, full chan<- []byte, free <-chan
 
 // sum is everything a summary is made of.
 type sum struct {
-	since, until     int64
+	since            int64
 	skipped          int64
 	analyzed         int64
 	first, last      int64
@@ -91,15 +92,12 @@ const (
 )
 
 func newSum(o Options) *sum {
-	s := &sum{since: math.MinInt64, until: math.MaxInt64, first: math.MaxInt64, last: math.MinInt64}
+	s := &sum{since: math.MinInt64, first: math.MaxInt64, last: math.MinInt64}
 	if !o.Since.IsZero() {
 		s.since = o.Since.Unix()
 		if o.Since.Nanosecond() > 0 {
 			s.since++ // the log has whole seconds
 		}
-	}
-	if !o.Until.IsZero() {
-		s.until = o.Until.Unix()
 	}
 	s.all.seconds = &histogram{}
 	kinds := func(timed bool) groups { return groups{limit: mostKinds, timed: timed, by: map[string]*tally{}} }
@@ -111,22 +109,11 @@ func newSum(o Options) *sum {
 
 // scan takes in whole lines.
 func (s *sum) scan(b []byte) {
-	var l line
-	for len(b) > 0 {
-		var one []byte
-		one, b = nextLine(b)
-		if len(one) == 0 {
-			continue
+	s.skipped += int64(lines(b, func(l *line, _ []byte) {
+		if l.unix >= s.since {
+			s.count(l)
 		}
-		l = line{}
-		if !l.scan(one) && !l.parse(one) || !l.ours() {
-			s.skipped++
-			continue
-		}
-		if l.unix >= s.since && l.unix < s.until {
-			s.count(&l)
-		}
-	}
+	}))
 }
 
 func (s *sum) count(l *line) {
@@ -152,7 +139,7 @@ func (s *sum) count(l *line) {
 	s.days.of(s.dayKey.of(l.unix)).add(o)
 	s.prompt += l.prompt
 	s.cached += min(l.cached, l.prompt)
-	if took := cmpOr(l.decode, l.seconds); l.generated > 0 && took > 0 {
+	if took := cmp.Or(l.decode, l.seconds); l.generated > 0 && took > 0 {
 		s.paced += l.generated
 		s.paceMicro += took
 	}
@@ -172,13 +159,6 @@ func one(b bool) int64 {
 		return 1
 	}
 	return 0
-}
-
-func cmpOr(a, b int64) int64 {
-	if a != 0 {
-		return a
-	}
-	return b
 }
 
 // longestKey bounds what a writer can make a group's name be.

@@ -1,8 +1,6 @@
 package stats
 
-import (
-	"time"
-)
+import "time"
 
 // By is what the groups of a summary are by.
 type By string
@@ -18,7 +16,6 @@ const (
 // Options say which lines count and how they are grouped.
 type Options struct {
 	Since   time.Time // zero: all
-	Until   time.Time // exclusive; zero: all
 	By      By        // of Summary.Groups; "" is by task type
 	Log     string    // the log's path, for the summary to name
 	Workers int       // 0: one for each processor

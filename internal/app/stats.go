@@ -119,7 +119,7 @@ func (a *App) Ledger(ctx context.Context, in *request.Stats, last int) (*LedgerP
 		return nil, err
 	}
 	defer r.Close()
-	p, err := stats.Last(ctx, r.Parts(), stats.Filter{Since: since}, last)
+	p, err := stats.Last(ctx, r.Parts(), since, last)
 	if err != nil {
 		return nil, err
 	}

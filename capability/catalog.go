@@ -1,6 +1,7 @@
 package capability
 
 import (
+	"cmp"
 	_ "embed"
 	"fmt"
 	"slices"
@@ -113,12 +114,7 @@ func (c Catalog) Override(own Catalog) Catalog {
 		}
 		out.Classes = append(out.Classes, class)
 	}
-	slices.SortStableFunc(out.Classes, func(a, b Class) int {
-		if a.FromGB < b.FromGB {
-			return -1
-		}
-		return 1
-	})
+	slices.SortStableFunc(out.Classes, func(a, b Class) int { return cmp.Compare(a.FromGB, b.FromGB) })
 	return out
 }
 

@@ -26,7 +26,7 @@ func TestEveryRowOfTheTableHasItsDateAndSource(t *testing.T) {
 		default:
 			t.Errorf("%s: prefix cache %q", r.Ref, r.PrefixCache)
 		}
-		if got := r.Shape().Reliable(); r.Layers > 0 && got != r.PrefixCache {
+		if got := r.Shape().PrefixCache(); r.Layers > 0 && got != r.PrefixCache {
 			t.Errorf("%s: the row says its prefix cache is %s, its layers say %s", r.Ref, r.PrefixCache, got)
 		}
 	}

@@ -63,7 +63,8 @@ func (s Shape) Estimate(set Setting) Need {
 
 // compute is the scratch space of one batch, as llama.cpp lays it out with flash attention: five copies of the layers'
 // input and output, the attention mask in half precision, and the larger of the logits and the widest feed-forward
-// step, which are never needed at the same time. Slots share it: each has a cache of its own. It was measured on the processor's back end; a GPU's differs a little.
+// step, which are never needed at the same time. Slots share it: each has a cache of its own. It was measured on the
+// processor's back end; a GPU's differs a little.
 func (s Shape) compute(cells, ubatch int64) int64 {
 	const single, half = 4, 2 // bytes of a float
 	wide := max(s.Vocabulary, 3*s.FeedForward, 3*s.ExpertsUsed*s.expertWidth())

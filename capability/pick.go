@@ -134,7 +134,6 @@ type candidate struct {
 	total   int64
 	source  Source
 	verdict Verdict
-	notes   []string
 }
 
 // compare puts the better candidate first. What runs at full speed comes before what spills, whatever is installed.
@@ -223,8 +222,7 @@ func (k candidate) report() ModelReport {
 }
 
 func (k candidate) reportNotes() []string {
-	notes := slices.Clone(k.notes)
-	notes = append(notes, k.model.Shape.Notes...)
+	notes := slices.Clone(k.model.Shape.Notes)
 	for _, s := range []string{k.model.Unfit, k.model.Problem} {
 		if s != "" {
 			notes = append(notes, s)

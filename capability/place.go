@@ -29,7 +29,6 @@ type place struct {
 	free    int64
 	reserve int64
 	spill   int64 // main memory that could take what does not fit
-	label   string
 }
 
 const (
@@ -79,7 +78,7 @@ func places(m Machine) []place {
 		}
 	}
 	if len(singles) == 0 {
-		return []place{{free: host, reserve: hostReserve(m.Memory), label: "main memory"}}
+		return []place{{free: host, reserve: hostReserve(m.Memory)}}
 	}
 	slices.SortStableFunc(singles, func(a, b place) int { return cmp.Compare(b.free-b.reserve, a.free-a.reserve) })
 	return append(singles, together(singles)...)
@@ -104,7 +103,7 @@ func single(g GPU, m Machine, host, spill int64) (place, bool) {
 	if free == nil || total == 0 {
 		return place{}, false
 	}
-	return place{devices: []GPU{g}, free: *free, reserve: reserve(g, m, total), spill: spill, label: g.Name}, true
+	return place{devices: []GPU{g}, free: *free, reserve: reserve(g, m, total), spill: spill}, true
 }
 
 // together combines the devices of one vendor, two and more. A MIG slice is never combined: a CUDA process sees one.
@@ -121,7 +120,6 @@ func together(singles []place) []place {
 		p.free += s.free
 		p.reserve += s.reserve
 		p.spill = s.spill
-		p.label = g.Vendor
 		byVendor[g.Vendor] = p
 		if len(p.devices) > 1 {
 			found = append(found, p)

@@ -33,9 +33,9 @@ type Layer struct {
 	State   int64 // bytes of constant state for one sequence, instead of or beside the cache
 }
 
-// Reliable says how far a prefix cache of this shape can be rewound. A plain cache can be cut anywhere; a sliding
+// PrefixCache says how far a prefix cache of this shape can be rewound. A plain cache can be cut anywhere; a sliding
 // window or a recurrent state only where the engine made a checkpoint.
-func (s Shape) Reliable() string {
+func (s Shape) PrefixCache() string {
 	if len(s.Layers) == 0 {
 		return CacheUnknown
 	}

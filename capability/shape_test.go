@@ -95,8 +95,8 @@ func TestCacheByArchitecture(t *testing.T) {
 			if need.KVBytes != tt.kv || need.StateBytes != tt.state {
 				t.Errorf("cache %d and state %d, want %d and %d", need.KVBytes, need.StateBytes, tt.kv, tt.state)
 			}
-			if s.Reliable() != tt.reuse {
-				t.Errorf("prefix cache %s, want %s", s.Reliable(), tt.reuse)
+			if s.PrefixCache() != tt.reuse {
+				t.Errorf("prefix cache %s, want %s", s.PrefixCache(), tt.reuse)
 			}
 			if s.Known == tt.unknown || tt.unknown != (len(s.Notes) > 0) {
 				t.Errorf("known %v, notes %q", s.Known, s.Notes)

@@ -35,7 +35,7 @@ func (p picker) choice(k candidate) Choice {
 		NeedBytes: k.total, FreeBytes: k.place.free, ReserveBytes: k.place.reserve, Verdict: k.verdict,
 		Installed: k.model.Installed, Need: k.need, Source: k.source, Slots: p.slots(), Devices: k.place.uuids(),
 		Path: k.model.Path, SizeBytes: k.model.SizeBytes, Digest: k.model.Digest,
-		ContextLimit: int(k.model.Shape.ContextLimit), PrefixCache: k.model.Shape.Reliable(), Arch: k.model.Shape.Arch,
+		ContextLimit: int(k.model.Shape.ContextLimit), PrefixCache: k.model.Shape.PrefixCache(), Arch: k.model.Shape.Arch,
 	}
 	if row := k.model.Row; row != nil {
 		if c.Engine == LlamaServer && !c.Installed && row.GGUF != "" {
@@ -173,7 +173,7 @@ func (p picker) anyEngine() (ok bool, reason string, hints []string) {
 		}
 	}
 	for _, e := range p.survey.Engines {
-		if e.State == Unreachable {
+		if e.State == Unreachable && (p.request.Engine == "" || p.request.Engine == e.Name) {
 			return false, fmt.Sprintf("%s at %s does not answer", e.Name, e.URL), []string{"start it, or unset OLLAMA_HOST"}
 		}
 	}

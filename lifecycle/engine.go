@@ -5,12 +5,14 @@ package lifecycle
 import (
 	"context"
 	"time"
+
+	"localllm/capability"
 )
 
 // Engine names.
 const (
-	Ollama      = "ollama"
-	LlamaServer = "llama-server"
+	Ollama      = capability.Ollama
+	LlamaServer = capability.LlamaServer
 )
 
 // Spec is what to load, complete: two equal specs are the same loaded model.

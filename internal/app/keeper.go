@@ -45,7 +45,7 @@ func header(path string) (llamaserver.Header, error) {
 	if err != nil {
 		return llamaserver.Header{}, err
 	}
-	return llamaserver.Header{Architecture: shape.Arch, Context: int(shape.ContextLimit), Rewinds: shape.Reliable() == capability.CacheReliable}, nil
+	return llamaserver.Header{Architecture: shape.Arch, Context: int(shape.ContextLimit), Rewinds: shape.PrefixCache() == capability.CacheReliable}, nil
 }
 
 func freeByDevice(ctx context.Context) (map[string]uint64, error) {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -122,6 +123,7 @@ func (d *Definition) tools(v any) {
 				d.Tools = append(d.Tools, "!"+strings.ToLower(clip(name)))
 			}
 		}
+		slices.Sort(d.Tools)
 		d.Limited = len(d.Tools) > 0
 	}
 }

@@ -7,9 +7,8 @@ import (
 	"os"
 	"strings"
 
-	"golang.org/x/term"
-
 	"localllm/capability"
+	"localllm/internal/terminal"
 )
 
 // Style is how a page is drawn.
@@ -29,15 +28,10 @@ const (
 
 // StyleFor fits a page to where it goes: colours only on a terminal, and not where NO_COLOR is set.
 func StyleFor(out *os.File) Style {
-	fd := int(out.Fd())
-	if !term.IsTerminal(fd) {
+	if !terminal.Is(out) {
 		return Style{}
 	}
-	style := Style{Color: os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"}
-	if width, _, err := term.GetSize(fd); err == nil {
-		style.Width = width
-	}
-	return style
+	return Style{Width: terminal.Width(out), Color: terminal.Colour(out)}
 }
 
 // Write draws the page.

@@ -78,17 +78,16 @@ func HTML(w io.Writer, s stats.Summary) error {
 }
 
 func figures(s stats.Summary) []figure {
-	shown := func(x float64, n int) string { return percentOf(x, n) }
 	kept := figure{"kept_out_of_context", "kept out of the caller's context", "–", "not counted: no line has the numbers", s.Tokens.KeptOut}
 	if s.Tokens.CountedOn > 0 {
 		kept.Shown = short(s.Tokens.KeptOut)
 		kept.Note = fmt.Sprintf("tokens, counted on %s of %s", whole(s.Tokens.CountedOn), plural(s.Delegations, "delegation"))
 	}
 	return []figure{
-		{"success_rate", "succeeded", shown(s.SuccessRate, s.Delegations), "of " + plural(s.Delegations, "delegation"), s.SuccessRate},
-		{"proven_rate", "proven", shown(s.ProvenRate, s.Delegations), "verify red before, green after", s.ProvenRate},
-		{"first_try_rate", "first try", shown(s.FirstTryRate, s.Delegations), "succeeded in one attempt", s.FirstTryRate},
-		{"cache_hit_rate", "cache hits", shown(s.CacheHitRate, s.Tokens.Prompt), fmt.Sprintf("of %s prompt tokens", short(s.Tokens.Prompt)), s.CacheHitRate},
+		{"success_rate", "succeeded", percentOf(s.SuccessRate, s.Delegations), "of " + plural(s.Delegations, "delegation"), s.SuccessRate},
+		{"proven_rate", "proven", percentOf(s.ProvenRate, s.Delegations), "verify red before, green after", s.ProvenRate},
+		{"first_try_rate", "first try", percentOf(s.FirstTryRate, s.Delegations), "succeeded in one attempt", s.FirstTryRate},
+		{"cache_hit_rate", "cache hits", percentOf(s.CacheHitRate, s.Tokens.Prompt), fmt.Sprintf("of %s prompt tokens", short(s.Tokens.Prompt)), s.CacheHitRate},
 		{"seconds_p50", "time, median", seconds(s.Seconds.P50), "nine of ten within " + seconds(s.Seconds.P90), s.Seconds.P50},
 		{"tokens_generated", "tokens generated", short(s.Tokens.Generated), exact(s.TokensPerSecond) + " a second", s.Tokens.Generated},
 		kept,

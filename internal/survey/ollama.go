@@ -13,6 +13,7 @@ import (
 	"github.com/ollama/ollama/api"
 
 	"localllm/capability"
+	"localllm/internal/engine/loopback"
 )
 
 const (
@@ -59,16 +60,11 @@ func ollamaURL(host string) *url.URL {
 	return &url.URL{Scheme: scheme, Host: net.JoinHostPort(name, port), Path: strings.TrimSuffix(path, "/")}
 }
 
-func loopback(host string) bool {
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
-}
-
 // ollama asks whether Ollama runs, and which models it has.
 func (s *Surveyor) ollama(ctx context.Context, c *cache) ollamaFound {
 	named := s.Env("OLLAMA_HOST")
 	base := ollamaURL(named)
-	found := ollamaFound{local: loopback(base.Hostname())}
+	found := ollamaFound{local: loopback.Here(base.Hostname())}
 	found.info = capability.EngineInfo{Name: capability.Ollama, State: capability.Missing, URL: base.String()}
 	found.info.Path = s.program("LOCALLLM_OLLAMA", "ollama")
 	limit := localLimit

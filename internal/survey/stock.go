@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 
@@ -94,12 +95,7 @@ func contains(files []string, seen map[string]bool, path string) bool {
 	if err != nil || !seen[real] {
 		return false
 	}
-	for _, f := range files {
-		if f == path {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(files, path)
 }
 
 // unique gives every model a name of its own: of two files with one reference the second goes by its path.

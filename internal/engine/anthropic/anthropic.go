@@ -4,10 +4,8 @@ package anthropic
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"strings"
-	"sync"
 
 	"localllm/delegate"
 	"localllm/internal/engine/remote"
@@ -24,9 +22,6 @@ type Client struct {
 	*remote.Client
 	engine string
 	own    bool // Anthropic's own server
-
-	mu     sync.Mutex
-	refuse map[string]bool // what this server will not have
 }
 
 var _ delegate.Completer = (*Client)(nil)
@@ -48,7 +43,7 @@ func Connect(e remote.Endpoint, engine string) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Client{Client: c, engine: engine, own: own, refuse: map[string]bool{}}, nil
+	return &Client{Client: c, engine: engine, own: own}, nil
 }
 
 // Limits implements delegate.Completer.
@@ -56,19 +51,19 @@ func (c *Client) Limits() delegate.Limits { return c.Client.Limits(c.engine) }
 
 // Complete implements delegate.Completer. Request.Slot is not looked at, and Seed has no place in the format.
 func (c *Client) Complete(ctx context.Context, r delegate.Request) (delegate.Completion, error) {
-	for {
-		out, err := c.complete(ctx, r)
-		if err == nil || !c.adapt(err) {
-			return out, err
-		}
-	}
+	var out delegate.Completion
+	err := c.Adapt(func() (err error) {
+		out, err = c.complete(ctx, r)
+		return err
+	}, named)
+	return out, err
 }
 
 func (c *Client) complete(ctx context.Context, r delegate.Request) (delegate.Completion, error) {
 	q := c.encode(r)
 	q.MaxTokens = c.limit(r)
 	q.Stream = !c.WholeAnswers
-	if !c.refused("temperature") {
+	if !c.GivenUp("temperature") {
 		q.Temperature = &r.Temperature
 	}
 	c.think(&q, r.Think)
@@ -107,20 +102,20 @@ func (c *Client) limit(r delegate.Request) int {
 // think switches thinking. Anthropic's own models are off by default; others may need to be told.
 func (c *Client) think(q *request, on bool) {
 	switch {
-	case !on && (c.own || c.refused("thinking")):
+	case !on && (c.own || c.GivenUp("thinking")):
 	case !on:
 		q.Thinking = &thinking{Type: "disabled"}
 	case q.MaxTokens < 2048: // no room for the least budget beside an answer
-	case c.refused("budget"):
+	case c.GivenUp("budget"):
 		q.Thinking, q.Temperature = &thinking{Type: "adaptive"}, nil
-	case !c.refused("thinking"):
+	case !c.GivenUp("thinking"):
 		q.Thinking, q.Temperature = &thinking{Type: "enabled", Budget: max(1024, min(q.MaxTokens/2, 16000))}, nil
 	}
 }
 
 // Count implements delegate.Completer. It is exact where the server counts for us.
 func (c *Client) Count(ctx context.Context, messages []delegate.Message, tools []delegate.Tool) (int, bool, error) {
-	if !c.refused("count_tokens") {
+	if !c.GivenUp("count_tokens") {
 		q := c.encode(delegate.Request{Messages: messages, Tools: tools})
 		var answer struct {
 			Tokens int `json:"input_tokens"`
@@ -132,41 +127,22 @@ func (c *Client) Count(ctx context.Context, messages []delegate.Message, tools [
 		if ctx.Err() != nil {
 			return 0, false, context.Cause(ctx)
 		}
-		c.setRefused("count_tokens")
+		c.GiveUp("count_tokens")
 	}
 	return c.Estimate(messages, tools), false, nil
 }
 
-func (c *Client) refused(field string) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.refuse[field]
-}
-
-func (c *Client) setRefused(field string) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	known := c.refuse[field]
-	c.refuse[field] = true
-	return !known
-}
-
-// adapt learns from a refusal that names something that we can do without. Each is given up at most once, so that it
-// ends.
-func (c *Client) adapt(err error) bool {
-	var e *remote.Error
-	if !errors.As(err, &e) || (e.Status != 400 && e.Status != 422) {
-		return false
+// named is what a refusal names that we can do without.
+func named(message string) []string {
+	switch has := func(s string) bool { return strings.Contains(message, s) }; {
+	case has("cache_control"):
+		return []string{"cache_control"}
+	case has("thinking") && has("adaptive"), has("budget_tokens"):
+		return []string{"budget"}
+	case has("thinking") && !has("signature") && !has("thinking block"):
+		return []string{"thinking"}
+	case has("temperature"):
+		return []string{"temperature"}
 	}
-	switch text := e.Message; {
-	case strings.Contains(text, "cache_control"):
-		return c.setRefused("cache_control")
-	case strings.Contains(text, "thinking") && strings.Contains(text, "adaptive"), strings.Contains(text, "budget_tokens"):
-		return c.setRefused("budget")
-	case strings.Contains(text, "thinking") && !strings.Contains(text, "signature") && !strings.Contains(text, "thinking block"):
-		return c.setRefused("thinking")
-	case strings.Contains(text, "temperature"):
-		return c.setRefused("temperature")
-	}
-	return false
+	return nil
 }

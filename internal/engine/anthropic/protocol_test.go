@@ -187,7 +187,7 @@ func FuzzAnswer(f *testing.F) {
 		_ = sse.Read(strings.NewReader(string(data)), a.Event)
 		_ = a.Whole(data)
 		out := a.completion()
-		c := &Client{Client: &remote.Client{}, refuse: map[string]bool{}}
+		c := &Client{Client: &remote.Client{}}
 		q := c.encode(delegate.Request{Messages: []delegate.Message{{Role: delegate.Assistant, Thinking: out.Thinking, Content: out.Text, Calls: out.Calls}}})
 		if _, err := json.Marshal(q); err != nil {
 			t.Errorf("what came can't go back: %v", err)

@@ -96,7 +96,7 @@ func (c *Client) encode(r delegate.Request) request {
 		}
 		q.Tools = append(q.Tools, tool{Name: t.Name, Description: t.Description, Schema: schema})
 	}
-	if !c.refused("cache_control") {
+	if !c.GivenUp("cache_control") {
 		q.mark()
 	}
 	return q

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"strings"
-	"sync"
 
 	"localllm/delegate"
 	"localllm/internal/engine/remote"
@@ -18,9 +17,6 @@ type Client struct {
 	*remote.Client
 	engine  string
 	dialect dialect
-
-	mu     sync.Mutex
-	refuse map[string]bool // fields that this server will not have
 }
 
 var _ delegate.Completer = (*Client)(nil)
@@ -31,7 +27,7 @@ func Connect(e remote.Endpoint, engine string) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Client{Client: c, engine: engine, dialect: dialectOf(c, engine), refuse: map[string]bool{}}, nil
+	return &Client{Client: c, engine: engine, dialect: dialectOf(c, engine)}, nil
 }
 
 // Limits implements delegate.Completer.
@@ -39,12 +35,12 @@ func (c *Client) Limits() delegate.Limits { return c.Client.Limits(c.engine) }
 
 // Complete implements delegate.Completer. Request.Slot is not looked at: the server shares out its places itself.
 func (c *Client) Complete(ctx context.Context, r delegate.Request) (delegate.Completion, error) {
-	for {
-		out, err := c.complete(ctx, r)
-		if err == nil || !c.adapt(err) {
-			return out, err
-		}
-	}
+	var out delegate.Completion
+	err := c.Adapt(func() (err error) {
+		out, err = c.complete(ctx, r)
+		return err
+	}, named)
+	return out, err
 }
 
 func (c *Client) complete(ctx context.Context, r delegate.Request) (delegate.Completion, error) {
@@ -67,7 +63,7 @@ func (c *Client) complete(ctx context.Context, r delegate.Request) (delegate.Com
 // Count implements delegate.Completer. It is exact on llama-server, which renders and counts for whoever asks; the
 // format itself has no way to count.
 func (c *Client) Count(ctx context.Context, messages []delegate.Message, tools []delegate.Tool) (int, bool, error) {
-	if c.dialect.tokenizes && !c.refused("tokenize") {
+	if c.dialect.tokenizes && !c.GivenUp("tokenize") {
 		n, err := c.tokenize(ctx, messages, tools)
 		if err == nil {
 			return n, true, nil
@@ -75,7 +71,7 @@ func (c *Client) Count(ctx context.Context, messages []delegate.Message, tools [
 		if ctx.Err() != nil {
 			return 0, false, context.Cause(ctx)
 		}
-		c.setRefused("tokenize")
+		c.GiveUp("tokenize")
 	}
 	return c.Estimate(messages, tools), false, nil
 }
@@ -119,7 +115,7 @@ func (c *Client) request(r delegate.Request) map[string]any {
 	}
 	if limit > 0 {
 		q[c.dialect.limitField] = limit
-		if c.refused("max_tokens") {
+		if c.GivenUp("max_tokens") {
 			delete(q, "max_tokens")
 			q["max_completion_tokens"] = limit
 		}
@@ -140,45 +136,24 @@ func (c *Client) request(r delegate.Request) map[string]any {
 }
 
 func (c *Client) put(q map[string]any, field string, value any) {
-	if !c.refused(field) {
+	if !c.GivenUp(field) {
 		q[field] = value
 	}
-}
-
-func (c *Client) refused(field string) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.refuse[field]
-}
-
-func (c *Client) setRefused(field string) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	known := c.refuse[field]
-	c.refuse[field] = true
-	return !known
 }
 
 // optional are the fields that an answer can do without, the ones that servers are known to refuse.
 var optional = []string{"max_tokens", "stream_options", "temperature", "seed", "chat_template_kwargs", "reasoning", "thinking"}
 
-// adapt learns from a refusal that names a field that we can do without, or that goes by another name. Each field is
-// given up at most once, so that it ends.
-func (c *Client) adapt(err error) bool {
-	var e *remote.Error
-	if !errors.As(err, &e) || (e.Status != 400 && e.Status != 422) {
-		return false
-	}
+// named are those of them that a refusal names.
+func named(message string) []string {
+	var fields []string
 	for _, field := range optional {
-		if !strings.Contains(e.Message, field) {
-			continue
+		// Too many tokens are not the field's fault, unless another name for it is told.
+		if strings.Contains(message, field) && (field != "max_tokens" || strings.Contains(message, "max_completion_tokens")) {
+			fields = append(fields, field)
 		}
-		if field == "max_tokens" && !strings.Contains(e.Message, "max_completion_tokens") {
-			continue // too many of them is not the field's fault
-		}
-		return c.setRefused(field)
 	}
-	return false
+	return fields
 }
 
 func first(a, b string) string {

@@ -15,6 +15,7 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -63,6 +64,9 @@ type Client struct {
 	auth func(http.Header, string)
 
 	bytesSeen, tokensSeen atomic.Int64
+
+	mu      sync.Mutex
+	givenUp []string // what this server will not have
 }
 
 // Bearer puts the key where OpenAI's format has it.

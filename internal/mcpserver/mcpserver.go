@@ -103,18 +103,17 @@ func (s *service) call(ctx context.Context, r mcp.CallToolRequest) (result *mcp.
 	if err != nil {
 		return failure(err), nil
 	}
-	ctx = s.project.into(ctx, s.mcp)
 	var token any
 	if r.Params.Meta != nil {
 		token = r.Params.Meta.ProgressToken
 	}
 	ctx = context.WithValue(ctx, progressKey{}, token != nil)
 	if token == nil {
-		return s.do(ctx, action, in, func(Progress) {}), nil
+		return s.do(s.project.into(ctx, s.mcp), action, in, func(Progress) {}), nil
 	}
 	reporter := startReporter(action, s.sender(ctx, entry, token))
 	defer reporter.stop()
-	return s.do(ctx, action, in, reporter.report), nil
+	return s.do(s.project.into(ctx, s.mcp), action, in, reporter.report), nil
 }
 
 func (s *service) do(ctx context.Context, action string, in any, report func(Progress)) *mcp.CallToolResult {

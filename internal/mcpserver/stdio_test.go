@@ -317,3 +317,15 @@ func TestProjectFolder(t *testing.T) {
 		}
 	}
 }
+
+// A client that takes its time to name its roots sees progress all the same, and at once.
+func TestProgressBeforeTheRootsAreKnown(t *testing.T) {
+	c := start(t, "CLAUDE_PROJECT_DIR=")
+	c.initialize("2025-06-18", `{"roots":{}}`)
+	c.send(callLine("s", true, map[string]any{"action": "status"}))
+	for _, want := range []string{"notifications/progress", "roots/list"} {
+		if m := c.next(); m.Method != want {
+			t.Fatalf("%+v came, want %s", m, want)
+		}
+	}
+}

@@ -161,7 +161,7 @@ func (a *App) do(ctx context.Context, action string, in any, report func(Progres
 	case *request.Disable:
 		return a.Disable(ctx, in, report)
 	case *request.Status:
-		return a.Status(ctx, in)
+		return a.Status(ctx, in, report)
 	case *request.Analyze:
 		return a.Analyze(ctx, in)
 	case *delegate.Task:

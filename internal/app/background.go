@@ -62,7 +62,12 @@ func (a *App) inBackground(ctx context.Context, action string, in any, title str
 		_, _ = a.tasks.Cancel(id)
 		return nil, ctx.Err()
 	}
-	return a.collected(st)
+	out, err := a.collected(st)
+	var broken *TaskError
+	if errors.As(err, &broken) && !askedForBackground(in) {
+		broken.ID = "" // whoever has asked for no task is told what went wrong, and of no task
+	}
+	return out, err
 }
 
 // follow looks at a task until it has ended, enough holds, ctx ends or the time is up.
@@ -181,11 +186,16 @@ type TaskStatus struct {
 
 // TaskError is a background task that ended without a result. Exit is what the command line would have ended with.
 type TaskError struct {
-	ID, State, Reason string
+	ID, State, Reason string // ID is empty where the caller does not know that there was a task
 	Exit              int
 }
 
-func (e *TaskError) Error() string { return fmt.Sprintf("task %s (%s): %s", e.ID, e.State, e.Reason) }
+func (e *TaskError) Error() string {
+	if e.ID == "" {
+		return e.Reason
+	}
+	return fmt.Sprintf("task %s (%s): %s", e.ID, e.State, e.Reason)
+}
 
 // collected is a task's own result once it has one, with the task's id; before that, how far it is.
 func (a *App) collected(st tasks.State) (any, error) {

@@ -88,9 +88,9 @@ type KeeperInfo struct {
 }
 
 // Status looks. It starts and changes nothing, but for repairing what a crash left.
-func (a *App) Status(ctx context.Context, in *request.Status) (any, error) {
+func (a *App) Status(ctx context.Context, in *request.Status, report func(Progress)) (any, error) {
 	if in.TaskID != "" {
-		return a.taskStatus(ctx, in.TaskID, time.Duration(in.WaitS)*time.Second)
+		return a.taskStatus(ctx, in.TaskID, time.Duration(in.WaitS)*time.Second, report)
 	}
 	st, err := a.client.Status(ctx)
 	if err != nil {
@@ -166,8 +166,11 @@ func (a *App) addSessions(ctx context.Context, s *Status, leases []lifecycle.Lea
 	s.Enabled = (s.Enabled || s.Persist) && s.State.Active()
 }
 
-func (a *App) taskStatus(ctx context.Context, id string, wait time.Duration) (any, error) {
-	st, err := a.TaskOf(ctx, id, wait)
+func (a *App) taskStatus(ctx context.Context, id string, wait time.Duration, report func(Progress)) (any, error) {
+	if call := callOf(ctx); call.Held && !call.Patient {
+		wait = min(wait, time.Duration(a.config.AnswerWithin)) // its client would give up
+	}
+	st, err := a.follow(ctx, id, wait, func(tasks.State) bool { return false }, report)
 	if err != nil {
 		return nil, err
 	}

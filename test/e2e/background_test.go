@@ -228,6 +228,12 @@ func TestACallThatShowsNothingBecomesATask(t *testing.T) {
 	if took := time.Since(asked); begun.ID == "" || begun.Status != tasks.Running || took < time.Second {
 		t.Fatalf("%+v after %v", begun, took)
 	}
+	// A wait that shows nothing is no longer than its client's patience either.
+	asked = time.Now()
+	a.call(false, map[string]any{"action": "status", "task_id": begun.ID, "wait_s": 3600}, &begun)
+	if took := time.Since(asked); begun.Status != tasks.Running || took < time.Second || took > 30*time.Second {
+		t.Fatalf("%+v after %v", begun, took)
+	}
 	open(t, gate)
 	var res delegate.Result
 	a.call(true, map[string]any{"action": "status", "task_id": begun.ID, "wait_s": 30}, &res)
@@ -239,5 +245,13 @@ func TestACallThatShowsNothingBecomesATask(t *testing.T) {
 	a.call(false, map[string]any{"action": "delegate", "task": "TASK-NOTES what?", "task_type": "ask"}, &res)
 	if res.Status != delegate.Answered {
 		t.Errorf("%+v", res)
+	}
+	// What could not begin is told as it is to those who see progress: of a task they know nothing.
+	var failed struct {
+		Content []struct{ Text string }
+	}
+	raw := a.request("tools/call", map[string]any{"name": "local_llm", "arguments": map[string]any{"action": "delegate", "task": "x", "model": "nobody:1b"}})
+	if err := json.Unmarshal(raw, &failed); err != nil || len(failed.Content) == 0 || !strings.HasPrefix(failed.Content[0].Text, "model nobody:1b is not the enabled one") {
+		t.Errorf("%s, %v", raw, err)
 	}
 }

@@ -13,7 +13,17 @@ import (
 // The release that is new enough for the tests; its builds move, so assert checks what came.
 const suite = "sid"
 
-var packages = []string{"llama.cpp-tools", "llama.cpp-tools-extra"}
+// bundle is programs that come from Debian packages where the machine lacks them.
+type bundle struct {
+	place    string // the folder that the packages are unpacked to
+	packages []string
+	byHand   string // what somebody can do where it can't be had
+}
+
+var llama = bundle{
+	place: "debian", packages: []string{"llama.cpp-tools", "llama.cpp-tools-extra"},
+	byHand: "put llama-server and llama-fit-params (llama.cpp) on PATH",
+}
 
 func provideLlama(ctx context.Context, folder string, say func(string)) error {
 	if fromPath(ctx, folder, "llama-server") && fromPath(ctx, folder, "llama-fit-params") {
@@ -23,28 +33,39 @@ func provideLlama(ctx context.Context, folder string, say func(string)) error {
 	if _, err := os.Stat(filepath.Join(folder, "debian")); err == nil && wrap(folder) == nil && wrapped(ctx, folder) {
 		return nil
 	}
+	if err := llama.fetch(ctx, folder, say); err != nil {
+		return err
+	}
+	return wrap(folder)
+}
+
+// fetch leaves the packages' files in the bundle's place below folder.
+func (b bundle) fetch(ctx context.Context, folder string, say func(string)) error {
 	for _, tool := range []string{"apt-get", "apt-config", "dpkg"} {
 		if _, err := exec.LookPath(tool); err != nil {
-			return errors.New("put llama-server and llama-fit-params (llama.cpp) on PATH through your package manager, since only on Debian they are taken from packages")
+			return errors.New(b.byHand + " through your package manager, since only on Debian they are taken from packages")
 		}
 	}
 	keyring := debianKeyring()
 	if keyring == "" {
-		return errors.New("install debian-archive-keyring, or put llama-server and llama-fit-params (llama.cpp) on PATH: packages are not taken unverified")
+		return errors.New("install debian-archive-keyring, or " + b.byHand + ": packages are not taken unverified")
 	}
 	archives, err := debianArchives(ctx)
 	if err != nil {
 		return err
 	}
+	if len(archives) == 0 {
+		return errors.New("apt's sources name no Debian archive, so " + b.byHand)
+	}
 	var failures []string
 	for _, archive := range archives {
-		err := unpack(ctx, folder, archive, keyring, say)
+		err := b.unpack(ctx, folder, archive, keyring, say)
 		if err == nil {
-			return wrap(folder)
+			return nil
 		}
 		failures = append(failures, fmt.Sprintf("%s: %v", strings.TrimSuffix(archive, "/"), err))
 	}
-	return fmt.Errorf("could not get %s of Debian %s (%s)", strings.Join(packages, " and "), suite, strings.Join(failures, "; "))
+	return fmt.Errorf("could not get %s of Debian %s (%s)", strings.Join(b.packages, " and "), suite, strings.Join(failures, "; "))
 }
 
 // wrapped reports whether what an earlier run unpacked does.
@@ -78,11 +99,7 @@ func debianArchives(ctx context.Context) ([]string, error) {
 			}
 		}
 	}
-	archives := pickArchives(string(text), codename)
-	if len(archives) == 0 {
-		return nil, errors.New("apt's sources name no Debian archive to take llama-server and llama-fit-params from, so put both (llama.cpp) on PATH")
-	}
-	return archives, nil
+	return pickArchives(string(text), codename), nil
 }
 
 // pickArchives keeps the archives that serve a whole Debian release: those known to be Debian's first, and those not yet updated (no origin) after them.
@@ -106,8 +123,8 @@ func pickArchives(targets, codename string) []string {
 	return append(known, unknown...)
 }
 
-// unpack lets a private apt resolve and verify the packages, and leaves their files in debian/.
-func unpack(ctx context.Context, folder, archive, keyring string, say func(string)) error {
+// unpack lets a private apt resolve and verify the packages.
+func (b bundle) unpack(ctx context.Context, folder, archive, keyring string, say func(string)) error {
 	work, err := os.MkdirTemp(folder, "apt-")
 	if err != nil {
 		return err
@@ -117,11 +134,11 @@ func unpack(ctx context.Context, folder, archive, keyring string, say func(strin
 	if err != nil {
 		return err
 	}
-	say("asking apt for " + strings.Join(packages, " and ") + " of Debian " + suite)
+	say("asking apt for " + strings.Join(b.packages, " and ") + " of Debian " + suite)
 	if err := apt(ctx, config, "update"); err != nil {
 		return err
 	}
-	if err := apt(ctx, config, append([]string{"install", "--yes", "--download-only"}, packages...)...); err != nil {
+	if err := apt(ctx, config, append([]string{"install", "--yes", "--download-only"}, b.packages...)...); err != nil {
 		return err
 	}
 	debs, err := filepath.Glob(filepath.Join(work, "cache", "archives", "*.deb"))
@@ -138,7 +155,7 @@ func unpack(ctx context.Context, folder, archive, keyring string, say func(strin
 			return fmt.Errorf("unpacking %s: %w: %s", filepath.Base(deb), err, lastLine(string(text)))
 		}
 	}
-	place := filepath.Join(folder, "debian")
+	place := filepath.Join(folder, b.place)
 	if err := os.RemoveAll(place); err != nil {
 		return err
 	}

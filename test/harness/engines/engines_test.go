@@ -104,6 +104,43 @@ func only(t *testing.T, names ...string) string {
 	return dir
 }
 
+// What a machine without them gets does what the tasks of the benchmark need.
+func TestProgramsThatTheMachineLacks(t *testing.T) {
+	root, err := Checkout()
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := filepath.Join(root, ".engines")
+	bin, err := toolsIn(t.Context(), folder)
+	if _, none := exec.LookPath("apt-get"); none != nil {
+		if err == nil || !strings.Contains(err.Error(), "put python3 and sqlite3 on PATH") {
+			t.Errorf("without packages: %v", err)
+		}
+		return
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{
+		{"python3", "-B", "-c", "import configparser, json, unittest, sqlite3, subprocess, ssl; print(6 * 7)"},
+		{"sqlite3", ":memory:", "select 6 * 7"},
+	} {
+		cmd := exec.Command(filepath.Join(bin, args[0]), args[1:]...)
+		cmd.Env, cmd.Dir = []string{}, "/"
+		if text, err := cmd.CombinedOutput(); err != nil || strings.TrimSpace(string(text)) != "42" {
+			t.Errorf("%q: %s, %v", args, text, err)
+		}
+	}
+	// Without any program to be found, the second time can only look.
+	t.Setenv("PATH", t.TempDir())
+	if again, err := toolsIn(t.Context(), folder); err != nil || again != bin {
+		t.Errorf("the second time: %q, %v", again, err)
+	}
+	if path, err := Path(t.Context(), "sqlite3"); err != nil || path != bin+string(filepath.ListSeparator)+os.Getenv("PATH") {
+		t.Errorf("PATH is %q, %v", path, err)
+	}
+}
+
 // install puts programs that say what real ones say about themselves into a folder laid out as packages do it.
 func install(t *testing.T, flags []string, ollama string) (bin string) {
 	t.Helper()

@@ -45,6 +45,9 @@ func (f *installFlags) options() (install.Options, error) {
 			return o, &usageError{fmt.Errorf("--client %s: it takes %s", name, strings.Join(known, ", "))}
 		}
 	}
+	if f.scope != install.User && f.scope != install.Project {
+		return o, &usageError{fmt.Errorf("--scope %s: it takes %s or %s", f.scope, install.User, install.Project)}
+	}
 	exe, err := os.Executable()
 	if err != nil {
 		return o, fmt.Errorf("finding this program: %w", err)

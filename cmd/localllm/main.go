@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"localllm/delegate"
@@ -121,7 +122,9 @@ func exitCode(err error) int {
 }
 
 func printError(w io.Writer, err error) {
-	fmt.Fprintf(w, "localllm: error: %v\n", err)
+	for line := range strings.SplitSeq(err.Error(), "\n") { // several errors at once have a line each
+		fmt.Fprintf(w, "localllm: error: %s\n", line)
+	}
 	for _, h := range hint.Of(err) {
 		fmt.Fprintf(w, "localllm: hint: %s\n", h)
 	}

@@ -63,12 +63,16 @@ func view() statsview.Options {
 func renderEnabled(b *strings.Builder, r *app.Enabled) {
 	how := map[string]string{"cold": "started", "joined": "joined", "adopted": "adopted the running server"}[r.Started]
 	fmt.Fprintf(b, "%s on %s: %s\n", r.Model, r.Engine, how)
-	fmt.Fprintf(b, "  context   %d tokens", r.Context)
+	if r.Context > 0 {
+		fmt.Fprintf(b, "  context   %d tokens", r.Context)
+	} else {
+		b.WriteString("  context   not known: its endpoint does not say")
+	}
 	if r.Slots > 1 {
 		fmt.Fprintf(b, " in each of %d slots", r.Slots)
 	}
 	fmt.Fprintf(b, "\n  endpoint  %s\n", r.Endpoint)
-	if r.Started != "joined" {
+	if r.Started != "joined" && r.Profile == "" {
 		fmt.Fprintf(b, "  ready in  %.1f s", float64(r.LoadMS)/1000)
 		if r.WarmTokens > 0 {
 			fmt.Fprintf(b, ", %d tokens warmed in %.1f s", r.WarmTokens, float64(r.WarmMS)/1000)
@@ -82,15 +86,17 @@ func renderEnabled(b *strings.Builder, r *app.Enabled) {
 		}
 		b.WriteString("\n")
 	}
-	until := "until " + r.Session + " ends"
-	if r.Persist {
-		until = "until «localllm disable»"
+	if r.Profile == "" { // nothing of a profile's is held
+		until := "until " + r.Session + " ends"
+		if r.Persist {
+			until = "until «localllm disable»"
+		}
+		fmt.Fprintf(b, "  stays     %s", until)
+		if r.Sessions > 1 {
+			fmt.Fprintf(b, "; %d sessions share it", r.Sessions)
+		}
+		b.WriteString("\n")
 	}
-	fmt.Fprintf(b, "  stays     %s", until)
-	if r.Sessions > 1 {
-		fmt.Fprintf(b, "; %d sessions share it", r.Sessions)
-	}
-	b.WriteString("\n")
 	bullets(b, "why", r.Why)
 	bullets(b, "warning", r.Warnings)
 }

@@ -26,6 +26,9 @@ func setupCommand() []*cobra.Command {
 			"It never becomes root by itself, goes on where it was interrupted, and --remove undoes it.",
 		Example: "  localllm setup\n  localllm setup --engine ollama --yes\n  localllm setup --remove",
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if o.Engine != lifecycle.LlamaServer && o.Engine != lifecycle.Ollama {
+				return &usageError{fmt.Errorf("--engine %s: it takes %s or %s", o.Engine, lifecycle.LlamaServer, lifecycle.Ollama)}
+			}
 			report, done := progress()
 			defer done()
 			o.Report = func(p lifecycle.Progress) { report(app.Progress(p)) }

@@ -104,7 +104,7 @@ func summarizeCommand() *cobra.Command {
 
 // text runs a task that is answered in text and prints the whole answer.
 func (v *verb) text(cmd *cobra.Command, t delegate.Task) error {
-	res, err := v.run(cmd, t)
+	res, err := v.run(cmd, t, false)
 	if err != nil {
 		return v.fail(cmd, err)
 	}
@@ -127,7 +127,7 @@ func wholeText(res *delegate.Result) (string, error) {
 	return string(whole), nil
 }
 
-func (v *verb) run(cmd *cobra.Command, t delegate.Task) (*delegate.Result, error) {
+func (v *verb) run(cmd *cobra.Command, t delegate.Task, diff bool) (*delegate.Result, error) {
 	t.Profile, t.Model = v.profile, v.model
 	theApp, err := open(cmd)
 	if err != nil {
@@ -136,7 +136,7 @@ func (v *verb) run(cmd *cobra.Command, t delegate.Task) (*delegate.Result, error
 	defer theApp.Close()
 	report, done := progress()
 	defer done()
-	out, err := theApp.Do(app.WithCall(cmd.Context(), &app.Call{}), "delegate", &t, report)
+	out, err := theApp.Do(app.WithCall(cmd.Context(), &app.Call{WantDiff: diff}), "delegate", &t, report)
 	if err != nil {
 		return nil, err
 	}
@@ -229,11 +229,11 @@ func (w *writing) execute(cmd *cobra.Command) error {
 	if err != nil {
 		return w.fail(cmd, err)
 	}
+	res, err := w.run(cmd, task, w.diff)
+	if err != nil {
+		return w.fail(cmd, err)
+	}
 	if w.stdout {
-		res, err := w.run(cmd, task)
-		if err != nil {
-			return w.fail(cmd, err)
-		}
 		content, err := wholeText(res)
 		if err != nil {
 			return w.fail(cmd, err)
@@ -245,19 +245,6 @@ func (w *writing) execute(cmd *cobra.Command) error {
 		}
 		return w.finish(cmd, res, content, "")
 	}
-	report, done := progress()
-	defer done()
-	theApp, err := open(cmd)
-	if err != nil {
-		return w.fail(cmd, err)
-	}
-	defer theApp.Close()
-	out, err := theApp.Do(app.WithCall(cmd.Context(), &app.Call{WantDiff: w.diff}), "delegate", &task, report)
-	if err != nil {
-		return w.fail(cmd, err)
-	}
-	done()
-	res := out.(*delegate.Result)
 	if w.json {
 		return w.finish(cmd, res, "", filepath.Join(w.root, w.target))
 	}

@@ -13,7 +13,9 @@ import (
 	"localllm/internal/app"
 	"localllm/internal/benchtasks"
 	"localllm/internal/hint"
+	"localllm/internal/paths"
 	"localllm/internal/request"
+	"localllm/internal/scratch"
 	"localllm/internal/session"
 )
 
@@ -103,19 +105,23 @@ func (m *modelTrial) tasks() ([]benchtasks.Task, error) {
 
 // one does a task in a folder that nothing else is in.
 func (m *modelTrial) one(ctx context.Context, theApp *app.App, call app.Call, task benchtasks.Task, show func(app.Progress)) (benchtasks.Outcome, error) {
-	dir, err := os.MkdirTemp("", "localllm-bench-*")
+	layout, err := paths.Find()
 	if err != nil {
 		return benchtasks.Outcome{}, err
 	}
-	defer os.RemoveAll(dir)
-	if err := task.Write(dir); err != nil {
+	folder, err := scratch.Make(layout, "", "localllm-bench-")
+	if err != nil {
+		return benchtasks.Outcome{}, err
+	}
+	defer func() { _ = folder.Remove() }()
+	if err := task.Write(folder.Path); err != nil {
 		return benchtasks.Outcome{}, err
 	}
 	d, err := task.Delegation()
 	if err != nil {
 		return benchtasks.Outcome{}, err
 	}
-	d.Attempts, call.Project = m.attempts, dir
+	d.Attempts, call.Project = m.attempts, folder.Path
 	out, err := theApp.Do(app.WithCall(ctx, &call), "delegate", d, show)
 	if err != nil {
 		return benchtasks.Outcome{}, err

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 
 	"github.com/BurntSushi/toml"
 
@@ -13,8 +14,9 @@ import (
 	"localllm/internal/engine/llamaserver"
 	"localllm/internal/engine/ollama"
 	"localllm/internal/hint"
-	"localllm/internal/proc"
+	"localllm/internal/paths"
 	"localllm/internal/request"
+	"localllm/internal/scratch"
 	"localllm/internal/survey"
 	"localllm/lifecycle"
 )
@@ -81,13 +83,17 @@ func (a *App) pull(ctx context.Context, c *capability.Choice, report func(Progre
 		}
 		engine = llamaserver.New(llamaserver.Options{})
 	}
-	dir, err := os.MkdirTemp("", "localllm-pull-*")
+	private, err := scratch.Make(a.layout, "", "localllm-pull-")
 	if err != nil {
 		return fmt.Errorf("pulling %s: %w", c.Model, err)
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = private.Remove() }()
+	logs := filepath.Join(a.layout.State, "logs") // an error names it, so it stays
+	if err := paths.Private(logs); err != nil {
+		return fmt.Errorf("pulling %s: %w", c.Model, err)
+	}
 	return engine.Pull(ctx, c.Model, lifecycle.Host{
-		Dir: dir, LogPath: dir + "/pull.log", Nonce: proc.NewNonce(), Env: os.Environ(), Report: report,
+		Dir: private.Path, LogPath: filepath.Join(logs, "pull.log"), Nonce: private.Nonce, Env: os.Environ(), Report: report,
 		Record: func(int) error { return nil },
 	})
 }

@@ -5,7 +5,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
+	"time"
 )
 
 func TestWriteReplacesALinkAndNotWhatItPointsTo(t *testing.T) {
@@ -48,6 +50,28 @@ func TestAFailedWriteLeavesNothingBehind(t *testing.T) {
 	}
 	if len(entries) != 1 {
 		t.Errorf("left behind: %v", entries)
+	}
+}
+
+func TestWhatAKilledWriterLeftIsRemoved(t *testing.T) {
+	dir := t.TempDir()
+	old := time.Now().Add(-2 * time.Hour)
+	for name, at := range map[string]time.Time{tempPrefix + "old": old, tempPrefix + "new": time.Now(), "other": old} {
+		path := filepath.Join(dir, name)
+		if err := errors.Join(os.WriteFile(path, nil, 0o600), os.Chtimes(path, at, at)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := Write(filepath.Join(dir, "document"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var left []string
+	entries, err := os.ReadDir(dir)
+	for _, e := range entries {
+		left = append(left, e.Name())
+	}
+	if want := []string{tempPrefix + "new", "document", "other"}; err != nil || !slices.Equal(left, want) {
+		t.Errorf("%q, %v, want %q", left, err, want)
 	}
 }
 

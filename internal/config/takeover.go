@@ -85,7 +85,7 @@ func (t *Takeover) delegateLocal(home string, env func(string) string) {
 			break
 		}
 	}
-	if n, err := strconv.Atoi(get("DELEGATE_TURN_TIMEOUT")); err == nil && n > 0 {
+	if n, err := strconv.Atoi(get("DELEGATE_TURN_TIMEOUT")); err == nil && n > 0 && n < 1e6 {
 		p.Timeout = Duration(time.Duration(n) * time.Second)
 	}
 	if m := get("DELEGATE_LOCAL_CODING_MODEL"); m != "" && m != p.Model {

@@ -140,6 +140,30 @@ func TestTakeoverOfBrokenFiles(t *testing.T) {
 	}
 }
 
+// What is taken over from a file of another tool can be written, and read again.
+func FuzzTakeover(f *testing.F) {
+	f.Add(`{"mcpServers":{"x":{"env":{"DELEGATE_LOCAL_URL":"http://localhost:4000/v1/messages","DELEGATE_LOCAL_MODEL":"m","DELEGATE_TURN_TIMEOUT":"60"}}}}`,
+		"default_profile = \"a\"\n[profiles.a]\nbackend = \"anthropic\"\ndefault_model = \"m\"\ntimeout = 90\nextra_headers = {X-Title = \"t\"}",
+		"extra_approved_models = [\"openrouter/x/y\"]\n[tiers]\ndefault = \"openrouter/a/b\"")
+	f.Add(`{"env":{"DELEGATE_LOCAL_KEY":"k","DELEGATE_TURN_TIMEOUT":"9223372036854775807"}}`, "[profiles.\"a b\\n\"]\nbase_url = \"http://localhost:1\"\ndefault_model = \"\\u0001\"\ntimeout = 1e-12", "[tiers]\nx = \"/\"")
+	f.Fuzz(func(t *testing.T, claude, profiles, tiers string) {
+		home := t.TempDir()
+		file(t, home, ".claude.json", claude)
+		file(t, home, ".agent-delegate/profiles.toml", profiles)
+		file(t, home, ".config/sub-agent-mcp/tiers.toml", tiers)
+		found := FindOthers(home, lookup())
+		for name, p := range found.Profiles {
+			text := Section(name, p, found.Origin(name))
+			c, err := Load(write(t, text))
+			if err != nil {
+				t.Errorf("%q can't be read: %v\n%s", name, err, text)
+			} else if got, ok := c.Profiles[name]; !ok || got.Model != p.Model || got.BaseURL != p.BaseURL {
+				t.Errorf("%q became %+v\n%s", name, c.Profiles, text)
+			}
+		}
+	})
+}
+
 func TestExtendLeavesWhatIsThere(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "config.toml")
 	mine := "# mine\ncontext = 4096 # keep\n[profiles.vllm]\nbase_url = \"http://10.0.0.5:8000\"\n"

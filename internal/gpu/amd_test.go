@@ -70,6 +70,29 @@ func TestCardsUnderSys(t *testing.T) {
 	}
 }
 
+func FuzzCard(f *testing.F) {
+	f.Add("0x1002", "25753026560", "1073741824", "33000000000", "0", "a1b2c3", "Radeon RX 7900 XTX")
+	f.Add("0x1002", "536870912", "100000000", "16000000000", "1000000000", "0x0", "")
+	f.Add("0x1002\n\x00", "9223372036854775807", "-5", "9223372036854775807", "9223372036854775807", "\xff", "\n")
+	f.Fuzz(func(t *testing.T, vendor, total, used, gtt, gttUsed, id, name string) {
+		const d = "class/drm/card0/device/"
+		p, err := tree(t, map[string]string{
+			d + "vendor": vendor, d + "mem_info_vram_total": total, d + "mem_info_vram_used": used,
+			d + "mem_info_gtt_total": gtt, d + "mem_info_gtt_used": gttUsed, d + "unique_id": id, d + "product_name": name,
+		}).Probe(context.Background())
+		if err != nil {
+			return
+		}
+		g := p.GPUs[0]
+		if g.Name == "" || g.TotalBytes == nil && (g.FreeBytes != nil || len(p.Notes) == 0) {
+			t.Errorf("%+v, notes %q", g, p.Notes)
+		}
+		if g.TotalBytes != nil && *g.TotalBytes < 0 || g.FreeBytes != nil && (*g.FreeBytes < 0 || *g.FreeBytes > *g.TotalBytes) {
+			t.Errorf("memory %d free of %d", size(g.FreeBytes), size(g.TotalBytes))
+		}
+	})
+}
+
 func size(n *int64) int64 {
 	if n == nil {
 		return -1

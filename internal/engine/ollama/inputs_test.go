@@ -162,6 +162,28 @@ func TestWhatTheLogBlames(t *testing.T) {
 	}
 }
 
+func FuzzSaid(f *testing.F) {
+	f.Add(`time=2026-11-21T01:12:39.408Z level=ERROR source=sched.go:1 msg="error loading" error="cudaMalloc failed: out of memory"`)
+	f.Add("Listening on 127.0.0.1:11434 (version 0.34.2)")
+	f.Add("Error: listen tcp 127.0.0.1:11434: bind: address already in use")
+	f.Add("llama_model_load: error loading model: unknown model architecture: 'qwen9'")
+	f.Fuzz(func(t *testing.T, line string) {
+		s := &said{}
+		for range 150 {
+			s.line(line)
+		}
+		troubles := s.troubles()
+		if len(troubles) > 101 {
+			t.Errorf("%d lines are kept", len(troubles))
+		}
+		for _, table := range [][]string{troubles, {line}} {
+			if start, ok := Explain(table); ok && (start.Reason == "" || len(start.Hints) == 0) {
+				t.Errorf("%q: %+v", line, start)
+			}
+		}
+	})
+}
+
 func TestTooOld(t *testing.T) {
 	for version, want := range map[string]bool{"0.12.9": true, "0.13.0": false, "0.34.2": false, "1.0.0": false, "0.0.0": false, "v0.9.6-rc1": true, "dev": false} {
 		if got := tooOld(version) != nil; got != want {

@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -75,40 +73,5 @@ func TestTheRulesOfFurtherArchitectures(t *testing.T) {
 			t.Errorf("%s at %d: weights %d MiB, the dry run says %d", r.arch, r.context, r.estimate.WeightsBytes/mib, r.weights/mib)
 		}
 		t.Logf("%-11s %6d %-4s cache and state %4d/%-4d scratch %4d/%-4d", r.arch, r.context, r.kv, cache/mib, r.cache/mib, r.estimate.ComputeBytes/mib, r.tmp/mib)
-	}
-}
-
-func TestOnlyTheGeneratedPartIsReplaced(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "results.md")
-	read := func() string {
-		data, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(data)
-	}
-	if err := replace(path, "one\n"); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte("# Results\n"+read()+"the end\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if err := replace(path, "two\n"); err != nil {
-		t.Fatal(err)
-	}
-	if got, want := read(), "# Results\n"+beginMark+"\ntwo\n"+endMark+"\nthe end\n"; got != want {
-		t.Errorf("%q, want %q", got, want)
-	}
-	if err := os.WriteFile(path, []byte("other text\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if err := replace(path, "three\n"); err != nil || !strings.HasPrefix(read(), "other text\n") || !strings.Contains(read(), "three") {
-		t.Errorf("%q, %v", read(), err)
-	}
-	if err := os.WriteFile(path, []byte(beginMark+" cut off"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if err := replace(path, "four\n"); err == nil {
-		t.Error("a document that was cut off is written over")
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"os/signal"
 
 	"localllm/test/harness/engines"
+	"localllm/test/page"
 	"localllm/test/shapes"
 )
 
@@ -51,5 +52,5 @@ func run() error {
 		_, err := fmt.Print(text)
 		return err
 	}
-	return replace(*out, text)
+	return page.Put(*out, "estimate", text)
 }

@@ -2,12 +2,9 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"math"
-	"os"
 	"os/exec"
 	"regexp"
 	"slices"
@@ -90,33 +87,6 @@ func printAll(w io.Writer, rows []row) {
 			r.model, r.arch, r.context, r.kv, r.estimate.WeightsBytes/mib, r.weights/mib,
 			(r.estimate.KVBytes+r.estimate.StateBytes)/mib, r.cache/mib, r.err(), r.estimate.ComputeBytes/mib, r.tmp/mib, r.computeErr())
 	}
-}
-
-const (
-	beginMark = "<!-- generated:estimate -->"
-	endMark   = "<!-- /generated:estimate -->"
-)
-
-// replace puts the text between the marks of a document; a document that is not there yet, or has no marks, gets them.
-func replace(path, text string) error {
-	old, err := os.ReadFile(path)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	document := string(old)
-	part := beginMark + "\n" + text + endMark
-	before, rest, ok := strings.Cut(document, beginMark)
-	if !ok {
-		if document != "" && !strings.HasSuffix(document, "\n\n") {
-			document += "\n"
-		}
-		return os.WriteFile(path, []byte(document+part+"\n"), 0o644)
-	}
-	_, after, ok := strings.Cut(rest, endMark)
-	if !ok {
-		return fmt.Errorf("%s has %s and no %s", path, beginMark, endMark)
-	}
-	return os.WriteFile(path, []byte(before+part+after), 0o644)
 }
 
 var build = regexp.MustCompile(`build (\d+)`)

@@ -18,20 +18,6 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(harness.Run(m)) }
 
-func TestOnlyTheGeneratedPartIsReplaced(t *testing.T) {
-	page, err := place("# Results\n", "bench", "one\n")
-	if err != nil || page != "# Results\n\n<!-- generated:bench -->\none\n<!-- /generated:bench -->\n" {
-		t.Fatalf("%q, %v", page, err)
-	}
-	page, err = place("before\n"+page+"after\n", "bench", "two\n")
-	if err != nil || page != "before\n# Results\n\n<!-- generated:bench -->\ntwo\n<!-- /generated:bench -->\nafter\n" {
-		t.Errorf("%q, %v", page, err)
-	}
-	if _, err := place("<!-- generated:bench --> cut off", "bench", "x"); err == nil {
-		t.Error("a page that was cut off is written over")
-	}
-}
-
 func TestRowsAreJudgedByTheirMedian(t *testing.T) {
 	for want, r := range map[string]row{
 		"met":          {Samples: []float64{90, 1, 2}, Limit: 3},

@@ -9,13 +9,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
 
+	"localllm/internal/engine/child"
 	"localllm/internal/practice"
 	"localllm/test/harness"
 	"localllm/test/harness/engines"
@@ -74,7 +74,7 @@ func (b *box) home(extra ...string) (dir string, env []string, err error) {
 	if err := os.MkdirAll(filepath.Join(dir, "project"), 0o755); err != nil {
 		return "", nil, err
 	}
-	port, err := freePort()
+	port, err := child.FreePort()
 	if err != nil {
 		return "", nil, err
 	}
@@ -90,15 +90,6 @@ func (b *box) home(extra ...string) (dir string, env []string, err error) {
 	env = append(env, "HOME="+dir, "LOCALLLM_HOME="+dir, "LOCALLLM_OLLAMA="+b.engines.Ollama, "LOCALLLM_LLAMA_SERVER="+b.engines.LlamaServer,
 		"OLLAMA_MODELS="+filepath.Join(dir, "ollama"), fmt.Sprintf("OLLAMA_HOST=127.0.0.1:%d", port))
 	return dir, append(env, extra...), nil
-}
-
-func freePort() (int, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port, nil
 }
 
 // session is a client's server over standard input and output.

@@ -15,6 +15,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"localllm/internal/engine/child"
 )
 
 const coldRounds = 9
@@ -143,7 +145,7 @@ func (b *box) ours(url string) error {
 }
 
 func (b *box) server(ctx context.Context, model string, context int) (url string, stop func(), err error) {
-	port, err := freePort()
+	port, err := child.FreePort()
 	if err != nil {
 		return "", nil, err
 	}

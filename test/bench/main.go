@@ -13,6 +13,8 @@ import (
 	"os/signal"
 	"syscall"
 	"time"
+
+	"localllm/test/page"
 )
 
 func main() {
@@ -94,5 +96,5 @@ func run(ctx context.Context, results, figures, only string, all []part) error {
 		_, err := fmt.Print(r.page())
 		return err
 	}
-	return write(results, "bench", r.page())
+	return page.Put(results, "bench", r.page())
 }

@@ -3,16 +3,12 @@
 package main
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"runtime"
 	"slices"
 	"strings"
 	"time"
-
-	"localllm/internal/atomicfile"
 )
 
 // row is one figure: the median of its samples, and what was promised.
@@ -108,33 +104,6 @@ func join(name, note string) string {
 		return name
 	}
 	return name + "; " + note
-}
-
-// write puts the text between the marks of a document; one without marks gets them at its end.
-func write(path, name, text string) error {
-	old, err := os.ReadFile(path)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	document, err := place(string(old), name, text)
-	if err != nil {
-		return fmt.Errorf("%s: %w", path, err)
-	}
-	return atomicfile.Write(path, []byte(document), 0o644)
-}
-
-func place(document, name, text string) (string, error) {
-	begin, end := "<!-- generated:"+name+" -->", "<!-- /generated:"+name+" -->"
-	part := begin + "\n" + text + end
-	before, rest, ok := strings.Cut(document, begin)
-	if !ok {
-		return strings.TrimLeft(strings.TrimRight(document, "\n")+"\n\n"+part+"\n", "\n"), nil
-	}
-	_, after, ok := strings.Cut(rest, end)
-	if !ok {
-		return "", fmt.Errorf("it has %s and no %s", begin, end)
-	}
-	return before + part + after, nil
 }
 
 func machine() string {

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"flag"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +14,7 @@ import (
 	"localllm/internal/practice"
 	"localllm/lifecycle"
 	"localllm/test/harness"
+	"localllm/test/page"
 )
 
 var (
@@ -136,7 +136,7 @@ func save(t *testing.T, all []figure) {
 				versions = append(versions, strings.TrimSpace(v))
 			}
 		}
-		if err := write(*results, table(all, strings.Join(versions, "; "))); err != nil {
+		if err := page.Put(*results, "reuse", table(all, strings.Join(versions, "; "))); err != nil {
 			t.Error(err)
 		}
 	}
@@ -148,28 +148,5 @@ func save(t *testing.T, all []figure) {
 		if err != nil {
 			t.Error(err)
 		}
-	}
-}
-
-func TestTableGoesBetweenItsMarkers(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "results.md")
-	if err := os.WriteFile(path, []byte("# Results\n\nbefore\n"+begin+"\nold\n"+end+"\nafter\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	for range 2 { // the second time must change nothing
-		if err := write(path, "new\n"); err != nil {
-			t.Fatal(err)
-		}
-		page, err := os.ReadFile(path)
-		if err != nil || string(page) != "# Results\n\nbefore\n"+begin+"\nnew\n"+end+"\nafter\n" {
-			t.Fatalf("%q %v", page, err)
-		}
-	}
-	fresh := place("# Results\n", "new\n")
-	if place(fresh, "new\n") != fresh || !strings.Contains(fresh, begin+"\nnew\n"+end) {
-		t.Errorf("%q", fresh)
-	}
-	if !strings.HasPrefix(place("", "x\n"), "# Results\n") {
-		t.Error("an empty page gets no heading")
 	}
 }

@@ -2,15 +2,7 @@ package main
 
 import (
 	"fmt"
-	"os"
 	"strings"
-
-	"localllm/internal/atomicfile"
-)
-
-const (
-	begin = "<!-- generated:reuse -->"
-	end   = "<!-- /generated:reuse -->"
 )
 
 // table is the page's part.
@@ -27,27 +19,4 @@ func table(figures []figure, versions string) string {
 		fmt.Fprintf(&b, "| %s | %s | %d | %d | %s | %.1f %% |\n", f.Engine, name, f.Prompt, f.Prefilled, ratio, 100*float64(f.Cached)/float64(f.Prompt))
 	}
 	return b.String()
-}
-
-// write puts the table between its markers, at the end of the page where it has none yet.
-func write(path, text string) error {
-	page, err := os.ReadFile(path)
-	if err != nil && !os.IsNotExist(err) {
-		return fmt.Errorf("reading the results: %w", err)
-	}
-	return atomicfile.Write(path, []byte(place(string(page), text)), 0o644)
-}
-
-func place(page, text string) string {
-	part := begin + "\n" + text + end
-	before, rest, ok := strings.Cut(page, begin)
-	if ok {
-		if _, after, ok := strings.Cut(rest, end); ok {
-			return before + part + after
-		}
-	}
-	if page == "" {
-		page = "# Results\n"
-	}
-	return strings.TrimRight(page, "\n") + "\n\n## Reuse of the prompt\n\n" + part + "\n"
 }

@@ -39,6 +39,11 @@ func render(w io.Writer, out any) error {
 		renderBatch(&b, r)
 	case *stats.Summary:
 		return statsview.Page(w, *r, view())
+	case tasks.State:
+		renderTask(&b, r)
+	case *app.TaskStatus:
+		renderTask(&b, r.State)
+		fmt.Fprintf(&b, "  hint      localllm tasks wait %s\n", r.ID)
 	case map[string]any:
 		if all, ok := r["tasks"].([]tasks.State); ok {
 			return renderTasks(w, all)
@@ -99,6 +104,35 @@ func renderEnabled(b *strings.Builder, r *app.Enabled) {
 	}
 	bullets(b, "why", r.Why)
 	bullets(b, "warning", r.Warnings)
+}
+
+// renderTask shows how far a task is, or what came of it as if it had been waited for.
+func renderTask(b *strings.Builder, st tasks.State) {
+	fmt.Fprintf(b, "%s %s, %.0f s: %s\n", st.ID, st.State, st.Seconds, st.Title)
+	if st.Phase != "" {
+		fmt.Fprintf(b, "  phase     %s\n", st.Phase)
+	}
+	if st.Error != "" {
+		fmt.Fprintf(b, "  error     %s\n", st.Error)
+		bullets(b, "hint", st.Hints)
+	}
+	if st.Result == nil {
+		return
+	}
+	out, err := app.ResultOf(st)
+	if err != nil {
+		fmt.Fprintf(b, "  error     %v\n", err)
+		return
+	}
+	b.WriteString("\n")
+	switch r := out.(type) {
+	case *app.Enabled:
+		renderEnabled(b, r)
+	case *delegate.Result:
+		renderResult(b, r)
+	case *delegate.BatchResult:
+		renderBatch(b, r)
+	}
 }
 
 func bullets(b *strings.Builder, label string, lines []string) {

@@ -200,6 +200,11 @@ func (e *TaskError) Error() string {
 // collected is a task's own result once it has one, with the task's id; before that, how far it is.
 func (a *App) collected(st tasks.State) (any, error) {
 	a.repairAfter(st)
+	return ResultOf(st)
+}
+
+// ResultOf is what a task came to: what the action itself returns, with the task's id. Before that it is a *TaskStatus.
+func ResultOf(st tasks.State) (any, error) {
 	if st.Result == nil {
 		if st.Ended() && st.Error != "" {
 			return nil, hint.Add(&TaskError{ID: st.ID, State: st.State, Reason: st.Error, Exit: st.Exit}, st.Hints...)

@@ -2,6 +2,7 @@ package app
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -18,7 +19,7 @@ func (a *App) withExecutor(t *delegate.Task) (*delegate.Task, bool, error) {
 	out := *t
 	external := out.Executor != ""
 	if external && len(out.Tasks) == 0 {
-		if err := executor.Check(out, a.config.AllowShell); err != nil {
+		if err := a.checkExecutor(out); err != nil {
 			return nil, false, err
 		}
 		out.Mode = delegate.ModeAgent
@@ -30,13 +31,24 @@ func (a *App) withExecutor(t *delegate.Task) (*delegate.Task, bool, error) {
 		if sub.Executor == "" {
 			continue
 		}
-		if err := executor.Check(sub, a.config.AllowShell); err != nil {
+		if err := a.checkExecutor(sub); err != nil {
 			return nil, false, err
 		}
 		sub.Mode, external = delegate.ModeAgent, true
 		out.Tasks[i] = sub
 	}
 	return &out, external, nil
+}
+
+// checkExecutor says why an executor can't do a task. One that is not installed is asked for in vain, like a profile
+// that does not exist.
+func (a *App) checkExecutor(t delegate.Task) error {
+	err := executor.Check(t, a.config.AllowShell)
+	var field *delegate.FieldError
+	if err == nil || errors.As(err, &field) {
+		return err
+	}
+	return hint.Add(&InvalidError{err.Error()}, hint.Of(err)...)
 }
 
 // addExecutor lets tasks that name an executor be done by it.

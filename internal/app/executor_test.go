@@ -50,3 +50,13 @@ base_url = "http://127.0.0.1:1/v1"
 		}
 	}
 }
+
+func TestAnExecutorThatIsNotInstalledIsABadRequest(t *testing.T) {
+	a := open(t)
+	t.Setenv("PATH", t.TempDir())
+	_, _, err := a.withExecutor(&delegate.Task{Task: "x", Executor: "opencode"})
+	var invalid *InvalidError
+	if !errors.As(err, &invalid) || !strings.Contains(err.Error(), "not installed") || len(hint.Of(err)) == 0 {
+		t.Errorf("%v", err)
+	}
+}

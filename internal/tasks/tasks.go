@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -152,7 +153,7 @@ func (s Store) state(o Order) State {
 	switch err := atomicfile.ReadJSON(s.path(o.ID, "outcome.json"), &out); {
 	case err == nil:
 		st.State, st.Result, st.Error, st.Hints, st.Exit = out.State, out.Result, out.Error, out.Hints, out.Exit
-		st.Seconds = out.Ended.Sub(o.Created).Seconds()
+		st.Seconds = seconds(out.Ended.Sub(o.Created))
 		return st
 	case held:
 		st.State, st.Phase = Running, now.Phase
@@ -164,12 +165,15 @@ func (s Store) state(o Order) State {
 			st.Error += " while " + now.Phase
 		}
 		st.Hints = []string{"start it again: whatever it had written was put back"}
-		st.Seconds = now.At.Sub(o.Created).Seconds()
+		st.Seconds = seconds(now.At.Sub(o.Created))
 		return st
 	}
-	st.Seconds = time.Since(o.Created).Seconds()
+	st.Seconds = seconds(time.Since(o.Created))
 	return st
 }
+
+// seconds is never below zero: a runner that died before it said anything has no time of its own.
+func seconds(d time.Duration) float64 { return max(0, math.Round(d.Seconds()*1000)/1000) }
 
 // List is every task, the newest first. Finished ones older than a week are removed on the way.
 func (s Store) List() ([]State, error) {

@@ -113,7 +113,7 @@ func TestProgramsThatTheMachineLacks(t *testing.T) {
 	folder := filepath.Join(root, ".engines")
 	bin, err := toolsIn(t.Context(), folder)
 	if _, none := exec.LookPath("apt-get"); none != nil {
-		if err == nil || !strings.Contains(err.Error(), "put python3 and sqlite3 on PATH") {
+		if err == nil || !strings.Contains(err.Error(), "put python3, sqlite3 and bwrap") {
 			t.Errorf("without packages: %v", err)
 		}
 		return

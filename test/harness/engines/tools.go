@@ -13,7 +13,9 @@ import (
 	"localllm/internal/filelock"
 )
 
-var tools = bundle{place: "tools", packages: []string{"python3", "sqlite3"}, byHand: "put python3 and sqlite3 on PATH"}
+var tools = bundle{place: "tools", packages: []string{"python3", "sqlite3", "bubblewrap"}, byHand: "put python3, sqlite3 and bwrap (bubblewrap) on PATH"}
+
+var programs = []string{"python3", "sqlite3", "bwrap"}
 
 // Like the engines, they start through the packages' own loader.
 const toolWrapper = `#!/bin/sh
@@ -24,8 +26,8 @@ if [ %[3]s = python3 ]; then export PYTHONHOME="$tree/usr"; fi
 exec "$lib/%[2]s" --library-path "$lib" --argv0 %[3]s "$tree/usr/bin/%[3]s" "$@"
 `
 
-// Path is this process's PATH, with a folder of the checkout in front where it lacks one of the programs: python3 and
-// sqlite3 are taken from packages then, as the engines are.
+// Path is this process's PATH, with a folder of the checkout in front where it lacks one of the programs: python3, sqlite3
+// and bwrap are taken from packages then, as the engines are.
 func Path(ctx context.Context, names ...string) (string, error) {
 	root, err := Checkout()
 	if err != nil {
@@ -49,7 +51,7 @@ func Path(ctx context.Context, names ...string) (string, error) {
 func toolsIn(ctx context.Context, folder string) (bin string, err error) {
 	bin = filepath.Join(folder, tools.place, "bin")
 	there := func() bool {
-		return !slices.ContainsFunc(tools.packages, func(name string) bool { return !runs(ctx, filepath.Join(bin, name)) })
+		return !slices.ContainsFunc(programs, func(name string) bool { return !runs(ctx, filepath.Join(bin, name)) })
 	}
 	if there() {
 		return bin, nil
@@ -89,7 +91,7 @@ func wrapTools(tree, bin string) error {
 	if err := os.MkdirAll(bin, 0o755); err != nil {
 		return err
 	}
-	for _, name := range tools.packages {
+	for _, name := range programs {
 		if err := script(filepath.Join(bin, name), fmt.Sprintf(toolWrapper, lib, filepath.Base(loaders[0]), name)); err != nil {
 			return err
 		}

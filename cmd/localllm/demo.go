@@ -26,7 +26,7 @@ var demoFiles embed.FS
 const demoIntro = `This runs the whole way on this machine, in a folder of its own: probe, enable, analyze, delegate, prove, stats, let go.
 `
 
-const demoPractice = `The model is a practice model: a few megabytes, made just now, and its answers are scripted, the first one wrong on
+const demoPractice = `The model is a practice model: 22 MB, made just now, and its answers are scripted, the first one wrong on
 purpose. Everything else is real: the probe, the engine and its cache, the prompts, the compiler that proves, the log.
 With a real model: make demo MODEL=qwen2.5-coder:7b   (PULL=1 downloads it first)
 `
@@ -63,7 +63,7 @@ func (d *demo) run(ctx context.Context) (err error) {
 		return fmt.Errorf("making the demo's folder: %w", err)
 	}
 	defer os.RemoveAll(d.folder)
-	project := filepath.Join(d.folder, "project")
+	project, scripted := filepath.Join(d.folder, "project"), d.model == ""
 	if err := d.prepare(project); err != nil {
 		return err
 	}
@@ -77,7 +77,7 @@ func (d *demo) run(ctx context.Context) (err error) {
 		return err
 	}
 	fmt.Fprint(d.out, demoIntro)
-	if d.model == "" {
+	if scripted {
 		fmt.Fprint(d.out, demoPractice)
 	}
 	back, err := os.Getwd()
@@ -148,7 +148,7 @@ func (d *demo) walk(ctx context.Context, project string) error {
 	if _, err := os.Stat(filepath.Join(project, "slug.go")); err != nil {
 		return errors.New("the demo's file was not written")
 	}
-	fmt.Fprintln(d.out, "\nThat was all of it. Next: localllm capability, localllm install --client claude-code")
+	fmt.Fprintln(d.out, "\nThat was all of it. Next, with localllm on your PATH (make install): localllm setup, localllm capability, localllm install")
 	return nil
 }
 

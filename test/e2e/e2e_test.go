@@ -16,7 +16,13 @@ import (
 	"localllm/test/harness"
 )
 
-func TestMain(m *testing.M) { os.Exit(harness.Run(m)) }
+func TestMain(m *testing.M) {
+	// Each test has a home of its own, and a verify that compiles would build the standard library anew in each.
+	if dir, err := os.UserCacheDir(); err == nil && os.Getenv("GOCACHE") == "" {
+		_ = os.Setenv("GOCACHE", filepath.Join(dir, "go-build"))
+	}
+	os.Exit(harness.Run(m))
+}
 
 // machine is one user's machine: a home, a project, an engine with a scripted model.
 type machine struct {

@@ -6,12 +6,16 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
+
 	"localllm/internal/journal"
 	"localllm/internal/paths"
 	"localllm/internal/request"
 	"localllm/internal/tasks"
 	"localllm/internal/treefile"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func open(t *testing.T) *App {
 	t.Helper()

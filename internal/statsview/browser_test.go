@@ -13,9 +13,13 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
+
 	"localllm/stats"
 	"localllm/test/chromium"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func browser(t *testing.T) *chromium.Browser {
 	t.Helper()

@@ -52,7 +52,7 @@ func benchCommand() []*cobra.Command {
 	cmd.Flags().StringVar(&trial.model, "model", "", "have this `model` do the built-in tasks")
 	cmd.Flags().StringVar(&trial.only, "tasks", "*", "only the tasks whose name matches this `pattern`")
 	cmd.Flags().IntVar(&trial.context, "context", 8192, "`tokens` of window for the model")
-	cmd.Flags().IntVar(&trial.attempts, "attempts", 3, "answers to try for each task, at most this `many`")
+	cmd.Flags().IntVar(&trial.attempts, "attempts", 3, "`number` of answers to try for each task, at most")
 	cmd.Flags().BoolVar(&trial.pull, "pull", false, "download the model if it is not installed")
 	cmd.Flags().StringVar(&scoring, "scoring", "", "replay this `log`, or this project's, and compare the prior with the learned score")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the result as JSON")

@@ -55,6 +55,8 @@ func docsCommand() []*cobra.Command {
 }
 
 const cliExtras = `
+Shell completion, man pages, and the variables that it reads:
+
     source <(localllm completion bash)       # also zsh, fish, powershell
     localllm docs --man ~/.local/share/man/man1
 

@@ -141,7 +141,7 @@ func (w *world) uninstall(name string) {
 	if _, err := w.run(time.Minute, nil, w.binary, "uninstall", "--client", name); err != nil {
 		w.t.Error(err)
 	}
-	for _, dir := range []string{".claude/settings.json", ".claude/CLAUDE.md", ".codex", ".config/opencode"} {
+	for _, dir := range []string{".claude/settings.json", ".claude/CLAUDE.md", ".claude/plugins/known_marketplaces.json", ".codex", ".config/opencode"} {
 		if out, err := exec.Command("grep", "-rlE", "local_llm|localllm", filepath.Join(w.user, dir)).Output(); err == nil && !onlyHistory(string(out)) {
 			w.t.Errorf("left in %s: %s", dir, out)
 		}
@@ -151,7 +151,7 @@ func (w *world) uninstall(name string) {
 // onlyHistory reports whether what a client wrote itself, its logs and sessions, is all that names us.
 func onlyHistory(paths string) bool {
 	for path := range strings.Lines(paths) {
-		for _, ours := range []string{"config.toml", "opencode.json", "AGENTS.md", "CLAUDE.md", "settings.json", ".localllm-backup"} {
+		for _, ours := range []string{"config.toml", "opencode.json", "AGENTS.md", "CLAUDE.md", "settings.json", "known_marketplaces.json", ".localllm-backup"} {
 			if strings.HasSuffix(strings.TrimSpace(path), ours) {
 				return false
 			}

@@ -79,6 +79,11 @@ func TestAdoptedBesideSomebodysModel(t *testing.T) {
 	s := found(t, "theirs")
 	load(t, s, "theirs", 4096, -1)
 	their := loaded(t, s)["theirs"]
+	harness.Until(t, "the server noting the end of that request, which it does a moment after its answer", 10*time.Second, func() bool {
+		before := their.ExpiresAt
+		their = loaded(t, s)["theirs"]
+		return their.ExpiresAt.Equal(before)
+	})
 	server, err := New(Options{Free: plenty}).Start(t.Context(), spec, adoptHost(t, s))
 	if err != nil {
 		t.Fatal(err)

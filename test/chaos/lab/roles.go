@@ -96,7 +96,9 @@ func playServer() {
 		}
 		var o Order
 		if json.Unmarshal(line, &o) == nil {
-			_ = out.Encode(serve(ctx, c, bound, o))
+			if err := out.Encode(serve(ctx, c, bound, o)); err != nil {
+				fmt.Fprintln(os.Stderr, "lab-server: answering:", err)
+			}
 		}
 	}
 	c.Close()

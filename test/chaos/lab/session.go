@@ -102,8 +102,10 @@ func (l *Lab) SessionWith(env []string) *Session {
 		for {
 			line, err := lines.ReadBytes('\n')
 			var a Answer
-			if json.Unmarshal(line, &a) == nil && len(line) > 1 {
+			if bad := json.Unmarshal(line, &a); bad == nil {
 				s.out <- a
+			} else if len(line) > 1 {
+				fmt.Fprintf(os.Stderr, "not an answer: %v: %q\n", bad, line)
 			}
 			if err != nil {
 				close(s.out)

@@ -153,7 +153,7 @@ func (c *Config) parse(data []byte) error {
 		}
 		if len(names) > 0 {
 			sort.Strings(names)
-			return fmt.Errorf("unknown key %s; known are %s", strings.Join(names, ", "), strings.Join(append(scalarKeys(), "tiers", "profiles", "model"), ", "))
+			return fmt.Errorf("unknown key %s; known are %s", strings.Join(names, ", "), strings.Join(keysBeside(names[0]), ", "))
 		}
 	}
 	for _, key := range scalarKeys() {
@@ -162,6 +162,18 @@ func (c *Config) parse(data []byte) error {
 		}
 	}
 	return nil
+}
+
+// keysBeside are the keys that may stand where an unknown one does.
+func keysBeside(unknown string) []string {
+	if table, _, _ := strings.Cut(unknown, "."); table == "profiles" {
+		var keys []string
+		for f := range reflect.TypeFor[Profile]().Fields() {
+			keys = append(keys, f.Tag.Get("toml"))
+		}
+		return keys
+	}
+	return append(scalarKeys(), "tiers", "profiles", "model")
 }
 
 // scalarKeys are the plain settings, those that a variable LOCALLLM_<KEY> can set as well.
@@ -235,8 +247,8 @@ func (c *Config) validate() error {
 	if c.AnswerWithin <= 0 {
 		wrong("answer_within", "want a length of time, like 45s")
 	}
-	if c.Context < 0 {
-		wrong("context", "%d tokens; want 0 or more", c.Context)
+	if c.Context != 0 && (c.Context < 256 || c.Context > 1<<24) {
+		wrong("context", "%d tokens; want 256 to 16777216, or 0 for the largest useful one", c.Context)
 	}
 	if c.Profile != "" && !c.hasProfile(c.Profile) {
 		wrong("profile", "there is no profile %q", c.Profile)

@@ -78,7 +78,23 @@ func (a *App) addProfiles(ctx context.Context, r *capability.Report, only string
 	}
 	all.Wait()
 	r.Engines = append(r.Engines, found...)
+	if only != "" {
+		judgeProfile(r, found[0])
+	}
 	return nil
+}
+
+// judgeProfile makes the report one of a profile's endpoint: what this machine could run itself is beside the point.
+func judgeProfile(r *capability.Report, e capability.EngineInfo) {
+	r.CanEnable, r.Recommended = e.State == capability.Running, nil
+	r.Models, r.Rejected = []capability.ModelReport{}, []capability.Rejection{}
+	if r.CanEnable {
+		r.Reasons = []string{fmt.Sprintf("profile %s answers at %s", e.Name, e.URL)}
+		r.Hints = []string{fmt.Sprintf("say profile %q in delegate", e.Name)}
+		return
+	}
+	r.Reasons = []string{fmt.Sprintf("profile %s can't be used: %s", e.Name, e.Detail)}
+	r.Hints = []string{"localllm profiles test " + e.Name}
 }
 
 func (a *App) lookAt(ctx context.Context, name string, p config.Profile, ask bool) capability.EngineInfo {

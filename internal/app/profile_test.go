@@ -182,6 +182,14 @@ model = "m"
 	if err := a.addProfiles(ctx, r, "good"); err != nil || len(r.Engines) != 1 || r.Engines[0].Models != 2 {
 		t.Errorf("%+v %v", r.Engines, err)
 	}
+	// Who asks about a profile is told of its endpoint, and not of what this machine could run.
+	r = &capability.Report{CanEnable: true, Recommended: &capability.Choice{}, Models: []capability.ModelReport{{}}}
+	if err := a.addProfiles(ctx, r, "good"); err != nil || !r.CanEnable || r.Recommended != nil || len(r.Models) != 0 {
+		t.Errorf("%+v %v", r, err)
+	}
+	if err := a.addProfiles(ctx, r, "gone"); err != nil || r.CanEnable || len(r.Reasons) != 1 || !strings.Contains(r.Reasons[0], "nothing listens") {
+		t.Errorf("%+v %v", r, err)
+	}
 	if err := a.addProfiles(ctx, r, "none"); err == nil {
 		t.Error("an unknown profile was no error")
 	}

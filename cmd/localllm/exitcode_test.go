@@ -15,7 +15,7 @@ import (
 // The exit codes are public, and some of these errors need an engine that fails at the right moment.
 func TestExitCodes(t *testing.T) {
 	for want, errs := range map[int][]error{
-		exitUsage:      {&usageError{errors.New("x")}, &request.Error{}, &app.InvalidError{}, &delegate.FieldError{}, &app.TaskError{Exit: exitUsage}},
+		exitUsage:      {&usageError{errors.New("x")}, &request.Error{}, &app.InvalidError{}, &app.ConfigError{Err: errors.New("x")}, &delegate.FieldError{}, &app.TaskError{Exit: exitUsage}},
 		exitNotDone:    {&notDone{delegate.Failed}},
 		exitCannot:     {app.ErrCannotEnable, &lifecycle.StartError{Cause: lifecycle.NoSuchModel}},
 		exitEngine:     {&lifecycle.StartError{}, &delegate.EngineError{Err: errors.New("the engine went away")}},

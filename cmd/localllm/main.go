@@ -93,6 +93,7 @@ func exitCode(err error) int {
 		start   *lifecycle.StartError
 		busy    *lifecycle.BusyError
 		invalid *app.InvalidError
+		conf    *app.ConfigError
 		field   *delegate.FieldError
 		engine  *delegate.EngineError
 		task    *app.TaskError
@@ -102,7 +103,7 @@ func exitCode(err error) int {
 		return task.Exit
 	case errors.As(err, &done):
 		return exitNotDone
-	case errors.As(err, &usage), errors.As(err, &bad), errors.As(err, &invalid), errors.As(err, &field),
+	case errors.As(err, &usage), errors.As(err, &bad), errors.As(err, &invalid), errors.As(err, &conf), errors.As(err, &field),
 		errors.Is(err, tasks.ErrUnknown):
 		return exitUsage
 	case errors.Is(err, app.ErrCannotEnable):

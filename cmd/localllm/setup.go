@@ -29,6 +29,9 @@ func setupCommand() []*cobra.Command {
 			if o.Engine != lifecycle.LlamaServer && o.Engine != lifecycle.Ollama {
 				return &usageError{fmt.Errorf("--engine %s: it takes %s or %s", o.Engine, lifecycle.LlamaServer, lifecycle.Ollama)}
 			}
+			if yes && remove {
+				return &usageError{errors.New("--yes and --remove can't be given together")}
+			}
 			report, done := progress()
 			defer done()
 			o.Report = func(p lifecycle.Progress) { report(app.Progress(p)) }
@@ -73,7 +76,6 @@ func setupCommand() []*cobra.Command {
 	f.BoolVar(&yes, "yes", false, "do it without asking")
 	f.BoolVar(&remove, "remove", false, "undo what setup has installed; models stay")
 	f.BoolVar(&asJSON, "json", false, "print the plan, or with --yes the result, as JSON")
-	cmd.MarkFlagsMutuallyExclusive("yes", "remove")
 	return []*cobra.Command{cmd}
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -131,10 +132,12 @@ var page struct {
 func pageFlags(cmd *cobra.Command, _ *app.Call) {
 	cmd.Flags().StringVar(&page.html, "html", "", "write one self-contained page with charts to this `file`")
 	cmd.Flags().BoolVar(&page.csv, "csv", false, "print the groups as CSV")
-	cmd.MarkFlagsMutuallyExclusive("html", "csv")
 }
 
 func statsPages(cmd *cobra.Command, theApp *app.App, c *call) error {
+	if (page.html != "" && (page.csv || c.json)) || page.csv && c.json {
+		return &usageError{errors.New("--json, --html and --csv: give one of them")}
+	}
 	summary, err := theApp.Stats(app.WithCall(cmd.Context(), c.options), c.in.(*request.Stats))
 	if err != nil {
 		return err
@@ -151,7 +154,7 @@ func statsPages(cmd *cobra.Command, theApp *app.App, c *call) error {
 func writePage(path string, write func(io.Writer) error) (err error) {
 	f, err := os.Create(path)
 	if err != nil {
-		return fmt.Errorf("--html: %w", err)
+		return &usageError{fmt.Errorf("--html: %w", err)}
 	}
 	defer func() {
 		if cerr := f.Close(); err == nil {
@@ -173,6 +176,9 @@ func ledgerCommand() []*cobra.Command {
 		Use: "ledger", Short: "list single delegations with their tokens and costs", GroupID: "look", Args: cobra.NoArgs,
 		Example: "  localllm ledger\n  localllm ledger --since 7d --json\n  localllm ledger --last 200",
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if last < 0 {
+				return &usageError{fmt.Errorf("--last takes a whole number from 0, not %d", last)}
+			}
 			theApp, err := open(cmd)
 			if err != nil {
 				return err

@@ -39,6 +39,9 @@ func tasksCommand() []*cobra.Command {
 func waitCommand() *cobra.Command {
 	var seconds int
 	cmd := taskCommand("wait ID", "wait for a task's end and show its result", cobra.ExactArgs(1), func(cmd *cobra.Command, a *app.App, args []string) (any, error) {
+		if seconds < 0 {
+			return nil, &usageError{fmt.Errorf("--wait-s takes a whole number from 0, not %d", seconds)}
+		}
 		return a.TaskOf(cmd.Context(), args[0], time.Duration(seconds)*time.Second)
 	})
 	cmd.Flags().IntVar(&seconds, "wait-s", 1800, "`seconds` to wait at most")

@@ -40,6 +40,12 @@ type InvalidError struct{ Reason string }
 
 func (e *InvalidError) Error() string { return e.Reason }
 
+// ConfigError is a configuration that can't be understood.
+type ConfigError struct{ Err error }
+
+func (e *ConfigError) Error() string { return e.Err.Error() }
+func (e *ConfigError) Unwrap() error { return e.Err }
+
 // Options of one App.
 type Options struct {
 	Version string
@@ -64,7 +70,7 @@ func Open(o Options) (*App, error) {
 	}
 	conf, err := config.Load(layout.Config)
 	if err != nil {
-		return nil, err
+		return nil, &ConfigError{err}
 	}
 	a := &App{version: o.Version, layout: layout, config: conf, warn: o.Warn, tasks: tasks.Open(layout)}
 	if a.warn == nil {

@@ -17,8 +17,8 @@ import (
 	"localllm/internal/proc"
 )
 
-// Verb is the hidden command of our own program that restricts itself and becomes the command.
-const Verb = "contain"
+// verb is the hidden command of our own program that restricts itself and becomes the command.
+const verb = "contain"
 
 // Policy is what a contained command may do. Paths are absolute. It may read all that its user can, but for Hide.
 type Policy struct {
@@ -27,14 +27,14 @@ type Policy struct {
 	Network bool     `json:"network,omitempty"`
 }
 
-// dispatches: this program carries out Verb.
+// dispatches: this program carries out verb.
 var dispatches bool
 
 // Dispatch carries out the hidden command, if args ask for it. A program that begins with this call can be the one
 // that restricts itself; another would do who knows what with these arguments, and is never started with them.
 func Dispatch(args []string) (exit int, did bool) {
 	dispatches = true
-	if len(args) == 0 || args[0] != Verb {
+	if len(args) == 0 || args[0] != verb {
 		return 0, false
 	}
 	fmt.Fprintln(os.Stderr, "localllm: error:", become(args[1:]))
@@ -97,7 +97,7 @@ func (b Box) Command(p Policy, argv []string) (path string, args []string, err e
 		if err != nil {
 			return "", nil, fmt.Errorf("containing a command: %w", err)
 		}
-		return b.program, append([]string{Verb, string(raw), "--"}, argv...), nil
+		return b.program, append([]string{verb, string(raw), "--"}, argv...), nil
 	}
 	return argv[0], argv[1:], nil
 }

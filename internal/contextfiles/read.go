@@ -24,7 +24,7 @@ func readText(root *os.Root, rel string, limit int64) (body, reason string, err 
 		return "", "is binary", nil
 	case !utf8.Valid(data):
 		return "", "is not UTF-8 text", nil
-	case privateKey(data):
+	case secretfile.Key(data):
 		return "", "holds a private key and is not given to a model", nil
 	}
 	// A CRLF that comes and goes with the checkout would void the cached prefix.
@@ -106,14 +106,4 @@ func (s source) secret(rel string) bool {
 // secretName tells files that hold nothing but secrets, the version control's own included.
 func secretName(rel string) bool {
 	return secretfile.Name(rel) || strings.HasPrefix(rel, ".git/")
-}
-
-// privateKey finds a key's own header at the start of a line; code that only mentions one has it inside a string.
-func privateKey(data []byte) bool {
-	for _, line := range bytes.Split(data[:min(len(data), 64<<10)], []byte("\n")) {
-		if bytes.HasPrefix(line, []byte("-----BEGIN ")) && bytes.Contains(line, []byte("PRIVATE KEY-----")) {
-			return true
-		}
-	}
-	return false
 }

@@ -22,9 +22,6 @@ import (
 
 const format = 1
 
-// TempPrefix begins the names of temporary files in a tree: dotfiles without a source ending, which no build reads.
-const TempPrefix = ".localllm-"
-
 const (
 	logName  = "log"
 	lockName = "lock"
@@ -243,7 +240,7 @@ func (j *Journal) Put(rel string, data []byte) error {
 		}
 	}
 	hash := Sum(data)
-	e.Temp = TempPrefix + filepath.Base(j.dir)
+	e.Temp = treefile.TempPrefix + filepath.Base(j.dir)
 	if err := j.note(line{Path: rel, Write: hash, Temp: e.Temp}); err != nil {
 		return err
 	}

@@ -41,7 +41,11 @@ func Name(rel string) bool {
 	return false
 }
 
-var privateKey = regexp.MustCompile(`(?m)^-----BEGIN [A-Z0-9 ]*PRIVATE KEY( BLOCK)?-----\s*$`)
+// keyHead is a key's own header at the start of a line; code that only mentions one has it inside a string.
+var keyHead = regexp.MustCompile(`(?m)^-----BEGIN [A-Z0-9 ]*PRIVATE KEY( BLOCK)?-----`)
+
+// Key says whether a private key stands somewhere in a text.
+func Key(text []byte) bool { return bytes.Contains(text, []byte("PRIVATE KEY")) && keyHead.Match(text) }
 
 // Text says whether a whole file is a secret by what stands in it, whatever its name: a private key as such,
 // not one that is quoted somewhere in a program.
@@ -49,6 +53,6 @@ func Text(text []byte) bool {
 	if !bytes.Contains(text, []byte("PRIVATE KEY")) {
 		return false
 	}
-	at := privateKey.FindIndex(text)
+	at := keyHead.FindIndex(text)
 	return at != nil && len(strings.TrimSpace(string(text[:at[0]]))) < 200 && len(text) < 64<<10
 }

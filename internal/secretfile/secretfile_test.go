@@ -1,6 +1,9 @@
 package secretfile
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 func TestName(t *testing.T) {
 	for rel, want := range map[string]bool{
@@ -27,5 +30,23 @@ func TestText(t *testing.T) {
 		if got := Text([]byte(text)); got != want {
 			t.Errorf("%.40q: %v, want %v", text, got, want)
 		}
+	}
+}
+
+func TestKey(t *testing.T) {
+	long := strings.Repeat("a line of a file\n", 100)
+	for text, want := range map[string]bool{
+		long + "-----BEGIN RSA " + "PRIVATE KEY-----\nMIIE\n":              true,
+		"-----BEGIN PGP " + "PRIVATE KEY BLOCK-----\n\nlQ\n":               true,
+		"-----BEGIN EC " + "PRIVATE KEY-----MIIE all in one line":          true,
+		"const key = \"-----BEGIN RSA " + "PRIVATE KEY-----\\n\"\n" + long: false,
+		"-----BEGIN PUBLIC KEY-----\n":                                     false,
+	} {
+		if got := Key([]byte(text)); got != want {
+			t.Errorf("%.40q: %v, want %v", text, got, want)
+		}
+	}
+	if Text([]byte(long + "-----BEGIN RSA " + "PRIVATE KEY-----\nMIIE\n")) {
+		t.Error("a file with a key in it is not a key")
 	}
 }

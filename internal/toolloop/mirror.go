@@ -17,6 +17,7 @@ import (
 	"localllm/internal/contextfiles"
 	"localllm/internal/paths"
 	"localllm/internal/scratch"
+	"localllm/internal/treefile"
 	"localllm/internal/workspace"
 )
 
@@ -87,7 +88,7 @@ func (m *mirror) refresh(ctx context.Context) error {
 		switch {
 		case err != nil || rel == ".":
 			return nil
-		case strings.HasPrefix(d.Name(), ".localllm-"):
+		case strings.HasPrefix(d.Name(), treefile.TempPrefix):
 			return nil
 		case linked[d.Name()] && d.IsDir():
 			_ = m.at.Symlink(p, rel)

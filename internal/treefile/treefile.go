@@ -21,6 +21,9 @@ var (
 	ErrTooBig  = errors.New("is too large")
 )
 
+// TempPrefix begins the names of temporary files in a tree: dotfiles without a source ending, which no build reads.
+const TempPrefix = ".localllm-"
+
 // Root is an open folder. It may be used from many goroutines.
 type Root struct{ root *os.Root }
 

@@ -12,6 +12,9 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"localllm/internal/paths"
+	"localllm/internal/treefile"
 )
 
 // A look at the tree is bounded: a project may hold millions of files, and a look must cost little beside a verify.
@@ -50,7 +53,7 @@ func (f Folder) look(ctx context.Context) (snapshot, bool) {
 			return err
 		}
 		rel = filepath.ToSlash(rel)
-		if strings.HasPrefix(d.Name(), ".localllm-") || rel == ".claude/workflow/delegation-log.jsonl" {
+		if strings.HasPrefix(d.Name(), treefile.TempPrefix) || rel == paths.DelegationLog {
 			return nil // ours
 		}
 		info, err := d.Info()

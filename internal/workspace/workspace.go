@@ -143,7 +143,7 @@ func disguised(rel string) string {
 		if low := strings.ToLower(part); strings.HasPrefix(low, "git~") {
 			return "is a short name for .git on some systems"
 		}
-		if strings.HasPrefix(part, ".localllm-") {
+		if strings.HasPrefix(part, treefile.TempPrefix) {
 			return "is named like localllm's own temporary files"
 		}
 	}

@@ -54,7 +54,7 @@ func Start(t testing.TB, kind Kind, script practice.Script, options practice.Opt
 	return StartFile(t, kind, Model(t, script, options), options, args...)
 }
 
-// StartFile is Start with a model file that is already there. Of the options only Tools matters.
+// StartFile is Start with a model file that is already there. Of the options only those of the chat template matter.
 func StartFile(t testing.TB, kind Kind, file string, options practice.Options, args ...string) *Server {
 	t.Helper()
 	s := &Server{Kind: kind, File: file, Model: "practice", t: t, mark: Mark(t)}

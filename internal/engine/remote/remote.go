@@ -46,15 +46,15 @@ type Endpoint struct {
 
 // The limits where a profile names none. The first event may take as long as a slow machine reads a long prompt.
 const (
-	DefaultIdle    = 2 * time.Minute
-	DefaultFirst   = 10 * time.Minute
-	DefaultTotal   = 30 * time.Minute
-	DefaultBackoff = time.Second
+	defaultIdle    = 2 * time.Minute
+	defaultFirst   = 10 * time.Minute
+	defaultTotal   = 30 * time.Minute
+	defaultBackoff = time.Second
 	tries          = 4
 )
 
-// MaxAnswer bounds an answer that comes in one piece, in bytes.
-const MaxAnswer = 64 << 20
+// maxAnswer bounds an answer that comes in one piece, in bytes.
+const maxAnswer = 64 << 20
 
 // Client talks to one endpoint. Its methods may be called from many goroutines.
 type Client struct {
@@ -83,9 +83,9 @@ func Open(e Endpoint, auth func(http.Header, string)) (*Client, error) {
 		return nil, fmt.Errorf("profile %s: the key holds characters that no key has", e.Profile)
 	}
 	if e.First == 0 {
-		e.First = or(e.Idle, DefaultFirst)
+		e.First = or(e.Idle, defaultFirst)
 	}
-	e.Idle, e.Total, e.Backoff = or(e.Idle, DefaultIdle), or(e.Total, DefaultTotal), or(e.Backoff, DefaultBackoff)
+	e.Idle, e.Total, e.Backoff = or(e.Idle, defaultIdle), or(e.Total, defaultTotal), or(e.Backoff, defaultBackoff)
 	c := &Client{Endpoint: e, base: base, auth: auth}
 	c.http = &http.Client{
 		Transport:     &keyed{client: c, next: transport(base)},
@@ -211,11 +211,11 @@ func (c *Client) decode(resp *http.Response, out any) error {
 	if kind := mediaType(resp); kind != "application/json" {
 		return c.wrongType(resp)
 	}
-	data, err := io.ReadAll(io.LimitReader(resp.Body, MaxAnswer+1))
+	data, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
 	if err != nil {
 		return c.failure(err)
 	}
-	if len(data) > MaxAnswer {
+	if len(data) > maxAnswer {
 		return &Error{Profile: c.Profile, Kind: Broken, Message: "the answer is too large"}
 	}
 	if err := json.Unmarshal(data, out); err != nil {

@@ -89,7 +89,7 @@ func (c *Client) read(ctx context.Context, route string, body any, r Reply, w *w
 	defer resp.Body.Close()
 	switch mediaType(resp) {
 	case "application/json":
-		data, err := io.ReadAll(io.LimitReader(resp.Body, MaxAnswer))
+		data, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
 		if err != nil {
 			return c.broke(err)
 		}

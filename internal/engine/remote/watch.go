@@ -16,9 +16,9 @@ type Watched struct {
 // Watch wraps c.
 func Watch(c delegate.Completer, e Endpoint) *Watched {
 	if e.First == 0 {
-		e.First = or(e.Idle, DefaultFirst)
+		e.First = or(e.Idle, defaultFirst)
 	}
-	e.Idle, e.Total = or(e.Idle, DefaultIdle), or(e.Total, DefaultTotal)
+	e.Idle, e.Total = or(e.Idle, defaultIdle), or(e.Total, defaultTotal)
 	return &Watched{Completer: c, limits: Client{Endpoint: e}}
 }
 

@@ -18,6 +18,7 @@ import (
 	"localllm/internal/hint"
 	"localllm/internal/paths"
 	"localllm/internal/practice"
+	"localllm/internal/scratch"
 )
 
 //go:embed demo
@@ -59,10 +60,16 @@ func (d *demo) run(ctx context.Context) (err error) {
 	if _, err := exec.LookPath("go"); err != nil {
 		return hint.New("the demo proves a Go file, and there is no go command on PATH", "install Go, or go straight to «localllm enable» and «localllm delegate»")
 	}
-	if d.folder, err = os.MkdirTemp("", "localllm-demo-*"); err != nil {
-		return fmt.Errorf("making the demo's folder: %w", err)
+	layout, err := paths.Find()
+	if err != nil {
+		return err
 	}
-	defer os.RemoveAll(d.folder)
+	folder, err := scratch.Make(layout, "", "localllm-demo-")
+	if err != nil {
+		return fmt.Errorf("preparing the demo: %w", err)
+	}
+	defer func() { _ = folder.Remove() }()
+	d.folder = folder.Path
 	project, scripted := filepath.Join(d.folder, "project"), d.model == ""
 	if err := d.prepare(project); err != nil {
 		return err

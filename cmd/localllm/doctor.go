@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -80,7 +81,11 @@ func showChecks(cmd *cobra.Command, checks []app.Check) {
 		if colour {
 			mark = "\x1b[" + codes[c.State] + "m" + mark + "\x1b[0m"
 		}
-		fmt.Fprintf(cmd.OutOrStdout(), "%s  %-15s %s\n", mark, c.Part, c.Detail)
+		lines := []string{c.Detail}
+		if terminal.Is(os.Stdout) {
+			lines = terminal.Wrap(c.Detail, terminal.Width(os.Stdout)-25)
+		}
+		fmt.Fprintf(cmd.OutOrStdout(), "%s  %-15s %s\n", mark, c.Part, strings.Join(lines, "\n"+strings.Repeat(" ", 25)))
 		for _, m := range c.Mend {
 			fmt.Fprintf(cmd.OutOrStdout(), "                         → %s\n", m)
 		}

@@ -89,7 +89,7 @@ func (p *page) line(color, format string, args ...any) {
 // paragraph writes text that may take several lines.
 func (p *page) paragraph(color, mark, s string) {
 	indent := strings.Repeat(" ", runes(mark))
-	for i, line := range wrap(clean(s), p.width-2-runes(mark)) {
+	for i, line := range terminal.Wrap(clean(s), p.width-2-runes(mark)) {
 		if i == 0 {
 			p.line(color, "%s%s", mark, line)
 			continue

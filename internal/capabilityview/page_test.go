@@ -162,3 +162,15 @@ func TestAClosedOutputIsAnError(t *testing.T) {
 		t.Error("no error")
 	}
 }
+
+// With one model asked for, the next step is to enable that one.
+func TestTheNextStepNamesTheModelAskedFor(t *testing.T) {
+	one := []capability.ModelReport{{Ref: "a:1b", Installed: true}}
+	for want, models := range map[string][]capability.ModelReport{"→ localllm enable --model a:1b\n": one, "→ localllm enable\n": append(one, capability.ModelReport{Ref: "b:1b"})} {
+		var b strings.Builder
+		r := capability.Report{CanEnable: true, Models: models, Recommended: &capability.Choice{Model: "a:1b", Installed: true}}
+		if err := Write(&b, r, Style{}); err != nil || !strings.Contains(b.String(), want) {
+			t.Errorf("%v, want %q in\n%s", err, want, b.String())
+		}
+	}
+}

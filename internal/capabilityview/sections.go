@@ -98,7 +98,11 @@ func (p *page) recommendation(r capability.Report) {
 	p.line(faint, "memory class %s", class)
 	switch {
 	case r.CanEnable && c != nil && c.Installed:
-		p.paragraph(green, "→ ", "localllm enable")
+		command := "localllm enable"
+		if len(r.Models) == 1 { // it may have been asked for
+			command += " --model " + c.Model
+		}
+		p.paragraph(green, "→ ", command)
 	case r.CanEnable:
 		p.next(green, r.Hints)
 	default:

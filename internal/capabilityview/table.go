@@ -110,21 +110,3 @@ func cutName(s string, width int) string {
 }
 
 func pad(s string, width int) string { return s + strings.Repeat(" ", max(0, width-runes(s))) }
-
-// wrap breaks text at spaces.
-func wrap(s string, width int) []string {
-	var lines []string
-	line := ""
-	for _, word := range strings.Fields(s) {
-		switch {
-		case line == "":
-			line = word
-		case runes(line)+1+runes(word) <= width:
-			line += " " + word
-		default:
-			lines = append(lines, line)
-			line = word
-		}
-	}
-	return append(lines, line)
-}

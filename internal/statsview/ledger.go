@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"localllm/internal/replay"
+	"localllm/internal/terminal"
 	"localllm/scoring"
 	"localllm/stats"
 )
@@ -23,7 +24,7 @@ func Ledger(w io.Writer, records []stats.Record, o Options) error {
 		model = 20
 		rest -= model
 	}
-	p.line("%s", p.paint(dim, pad("when (UTC)", 17)+pad("status", 12)+pad("type", 10)+pad("model", model)[:model]+lead("tokens", 8)+lead("time", 8)+"  task"))
+	p.line("%s", p.paint(dim, pad("when (UTC)", 17)+pad("status", 12)+pad("type", 10)+pad("model", model)[:model]+lead("tokens", 8)+lead("time", 8)+"  "+clip("task", rest)))
 	for _, r := range records {
 		status := r.Outcome()
 		color := red
@@ -54,7 +55,7 @@ func Advice(w io.Writer, a scoring.Advice, o Options) error {
 			impact = strings.Replace(fmt.Sprintf("%+.2f", r.Impact), "-", "−", 1)
 		}
 		const name = 26
-		for i, text := range wrap(r.Detail, max(o.width()-name-9, 20)) {
+		for i, text := range terminal.Wrap(printable(r.Detail), max(o.width()-name-9, 20)) {
 			if i > 0 {
 				p.line("%s%s", pad("", name+9), text)
 				continue
@@ -84,20 +85,4 @@ func Replay(w io.Writer, r replay.Report, o Options) error {
 	p.heading("Learned")
 	p.buckets(r.Learned.Calibration)
 	return p.err
-}
-
-func wrap(text string, width int) []string {
-	var lines []string
-	line := ""
-	for _, word := range strings.Fields(printable(text)) {
-		if line != "" && len([]rune(line))+1+len([]rune(word)) > width {
-			lines = append(lines, line)
-			line = ""
-		}
-		if line != "" {
-			line += " "
-		}
-		line += word
-	}
-	return append(lines, line)
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"localllm/internal/terminal"
 	"localllm/stats"
 )
 
@@ -74,7 +75,7 @@ func (p *page) rates(s stats.Summary) {
 
 // named writes a text beside its name, in as many lines as it takes.
 func (p *page) named(name, text string) {
-	for _, line := range wrap(text, p.o.width()-13) {
+	for _, line := range terminal.Wrap(printable(text), p.o.width()-13) {
 		p.line("  %s%s", pad(name, 11), line)
 		name = ""
 	}

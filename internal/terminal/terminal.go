@@ -139,6 +139,24 @@ func Bytes(n int64) string {
 	return fmt.Sprintf("%d B", n)
 }
 
+// Wrap breaks text at spaces into lines of at most so many characters; a longer word has a line of its own.
+func Wrap(text string, width int) []string {
+	var lines []string
+	line := ""
+	for _, word := range strings.Fields(text) {
+		switch {
+		case line == "":
+			line = word
+		case utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) <= width:
+			line += " " + word
+		default:
+			lines = append(lines, line)
+			line = word
+		}
+	}
+	return append(lines, line)
+}
+
 func clip(s string, width int) string {
 	if utf8.RuneCountInString(s) <= width {
 		return s

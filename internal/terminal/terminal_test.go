@@ -52,3 +52,16 @@ func TestDescribe(t *testing.T) {
 		}
 	}
 }
+
+func TestWrap(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                        "",
+		"one two  three":          "one two|three",
+		"größer ≤ klein":          "größer|≤ klein",
+		"a-word-that-is-long b c": "a-word-that-is-long|b c",
+	} {
+		if got := strings.Join(Wrap(text, 7), "|"); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"localllm/capability"
@@ -59,7 +60,7 @@ func (a *App) Enable(ctx context.Context, in *request.Enable, report func(Progre
 	}
 	background := a.wantsBackground(ctx, in.Background)
 	if background && (in.Background || !a.servesNow(ctx)) {
-		return a.inBackground(ctx, "enable", in, "enable "+in.Model, defaultEnableTime, report)
+		return a.inBackground(ctx, "enable", in, strings.TrimSpace("enable "+in.Model), defaultEnableTime, report)
 	}
 	a.cleanPromptStates()
 	bound, err := a.binding(ctx)
@@ -75,7 +76,7 @@ func (a *App) Enable(ctx context.Context, in *request.Enable, report func(Progre
 		return nil, err
 	}
 	if got == nil && background {
-		return a.inBackground(ctx, "enable", in, "enable "+in.Model, defaultEnableTime, report)
+		return a.inBackground(ctx, "enable", in, strings.TrimSpace("enable "+in.Model), defaultEnableTime, report)
 	}
 	if got == nil {
 		if got, err = a.start(ctx, in, r, report); err != nil {

@@ -42,8 +42,8 @@ func (a *App) enableProfile(ctx context.Context, in *request.Enable) (any, error
 	if a.config.Profile != in.Profile {
 		out.Why = append(out.Why, fmt.Sprintf("say profile %q in delegate, or profile = %q at the top of %s", in.Profile, in.Profile, a.config.Path))
 	}
-	if in.Context != 0 || in.KVType != "" || in.Engine != "" || in.Pull || len(in.WarmFiles) > 0 {
-		out.Warnings = append(out.Warnings, "context, kv_type, engine, pull and warm_files say how to start an engine: without effect on a profile")
+	if in.Context != 0 || in.KVType != "" || in.Engine != "" || in.Pull || in.Slots > 1 || len(in.WarmFiles) > 0 {
+		out.Warnings = append(out.Warnings, "context, kv_type, engine, pull, slots and warm_files say how to start an engine: without effect on a profile")
 	}
 	if h.Note != "" {
 		out.Warnings = append(out.Warnings, h.Note)

@@ -64,15 +64,6 @@ func (h *Header) Count(key string) (int64, bool) {
 	return n, ok
 }
 
-// TensorBytes is the sum of all tensors without padding.
-func (h *Header) TensorBytes() int64 {
-	var sum int64
-	for _, t := range h.Tensors {
-		sum += t.Bytes
-	}
-	return sum
-}
-
 // block is how a tensor type stores numbers: size bytes for each block of count elements.
 type block struct{ size, count int64 }
 

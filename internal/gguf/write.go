@@ -29,10 +29,11 @@ type draftTensor struct {
 	data  []float32 // nil: a hole in the file
 }
 
-// Set adds a metadata value: a string, bool, uint32, int32, uint64, float32, or a slice of strings, int32, uint32 or float32.
+// Set adds a metadata value: a string, bool, uint32, int32, uint64, float32, or a slice of strings, bool, int32, uint32 or
+// float32.
 func (d *Draft) Set(name string, value any) {
 	switch value.(type) {
-	case string, bool, uint32, int32, uint64, float32, []string, []int32, []uint32, []float32:
+	case string, bool, uint32, int32, uint64, float32, []string, []bool, []int32, []uint32, []float32:
 		d.keys = append(d.keys, draftKey{name, value})
 	default:
 		d.fail(fmt.Errorf("metadata %s: no GGUF type for %T", name, value))
@@ -159,11 +160,7 @@ func appendValue(out []byte, value any) []byte {
 	case string:
 		return appendText(le.AppendUint32(out, kindString), v)
 	case bool:
-		out = le.AppendUint32(out, kindBool)
-		if v {
-			return append(out, 1)
-		}
-		return append(out, 0)
+		return appendBool(le.AppendUint32(out, kindBool), v)
 	case uint32:
 		return le.AppendUint32(le.AppendUint32(out, kindUint32), v)
 	case int32:
@@ -176,6 +173,11 @@ func appendValue(out []byte, value any) []byte {
 		out = appendArray(out, kindString, len(v))
 		for _, text := range v {
 			out = appendText(out, text)
+		}
+	case []bool:
+		out = appendArray(out, kindBool, len(v))
+		for _, flag := range v {
+			out = appendBool(out, flag)
 		}
 	case []int32:
 		out = appendArray(out, kindInt32, len(v))
@@ -194,6 +196,13 @@ func appendValue(out []byte, value any) []byte {
 		}
 	}
 	return out
+}
+
+func appendBool(out []byte, flag bool) []byte {
+	if flag {
+		return append(out, 1)
+	}
+	return append(out, 0)
 }
 
 func appendArray(out []byte, kind uint32, n int) []byte {

@@ -19,6 +19,7 @@ func TestWhatIsWrittenIsRead(t *testing.T) {
 	draft.Set("a.uint64", uint64(1)<<40)
 	draft.Set("a.float32", float32(0.5))
 	draft.Set("a.texts", []string{"one", "", "drei ü"})
+	draft.Set("a.bools", []bool{true, false})
 	draft.Set("a.int32s", []int32{-1, 2})
 	draft.Set("a.uint32s", []uint32{3, 4, 5})
 	draft.Set("a.float32s", []float32{1, 2})
@@ -50,12 +51,15 @@ func TestWhatIsWrittenIsRead(t *testing.T) {
 	if got, _ := h.Numbers("a.uint32s"); !slices.Equal(got, []int64{3, 4, 5}) {
 		t.Errorf("numbers %v", got)
 	}
+	if got, _ := h.Numbers("a.bools"); !slices.Equal(got, []int64{1, 0}) {
+		t.Errorf("bools %v", got)
+	}
 	var names []string
 	for _, tensor := range h.Tensors {
 		names = append(names, tensor.Name)
 	}
-	if !slices.Equal(names, []string{"first.weight", "hollow.weight", "last.weight"}) || h.TensorBytes() != 12+9<<20+24 {
-		t.Errorf("tensors %v of %d bytes", names, h.TensorBytes())
+	if !slices.Equal(names, []string{"first.weight", "hollow.weight", "last.weight"}) || tensorSum(h) != 12+9<<20+24 {
+		t.Errorf("tensors %v of %d bytes", names, tensorSum(h))
 	}
 	// The data is where the header says: the last tensor at the end, after the hole.
 	text, err := os.ReadFile(path)
@@ -86,4 +90,13 @@ func TestWrongDraftsLeaveNoFile(t *testing.T) {
 			t.Errorf("%s: left %v", name, left)
 		}
 	}
+}
+
+// tensorSum is the bytes of all tensors without padding.
+func tensorSum(h *Header) int64 {
+	var sum int64
+	for _, t := range h.Tensors {
+		sum += t.Bytes
+	}
+	return sum
 }

@@ -3,12 +3,10 @@
 package shapes
 
 import (
-	"bufio"
-	"encoding/binary"
 	"fmt"
-	"io"
-	"os"
 	"slices"
+
+	"localllm/internal/gguf"
 )
 
 // Tensor types by ggml's numbering.
@@ -21,10 +19,6 @@ const (
 	mxfp4 = 39
 )
 
-var typeSize = map[uint32][2]int64{ // bytes, elements of a block
-	f32: {4, 1}, q5_0: {22, 32}, q8_0: {34, 32}, q4K: {144, 256}, q6K: {210, 256}, mxfp4: {17, 32},
-}
-
 // Model is one model's header.
 type Model struct {
 	Name    string
@@ -35,22 +29,13 @@ type Model struct {
 
 type pair struct {
 	key   string
-	value any // string, uint32, float32, bool, []uint32, []bool, []string
+	value any
 }
 
 type tensor struct {
 	name string
 	kind uint32
 	dims []int64
-}
-
-func (t tensor) bytes() int64 {
-	n := int64(1)
-	for _, d := range t.dims {
-		n *= d
-	}
-	size := typeSize[t.kind]
-	return n / size[1] * size[0]
 }
 
 // WithVocabulary adds a vocabulary of n made-up tokens: it is the longest part of real headers.
@@ -64,84 +49,15 @@ func (m Model) WithVocabulary(n int) Model {
 }
 
 // Write makes the sparse file.
-func (m Model) Write(path string) (err error) {
-	f, err := os.Create(path)
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if cerr := f.Close(); err == nil {
-			err = cerr
-		}
-	}()
-	w := &counter{w: bufio.NewWriter(f)}
-	data := m.header(w)
-	if err := w.w.(*bufio.Writer).Flush(); err != nil {
-		return err
-	}
-	return f.Truncate(align(w.n) + data)
-}
-
-type counter struct {
-	w io.Writer
-	n int64
-}
-
-func (c *counter) put(values ...any) {
-	for _, v := range values {
-		if s, ok := v.(string); ok {
-			c.text(s)
-			continue
-		}
-		// A failed write shows at the flush.
-		_ = binary.Write(c.w, binary.LittleEndian, v)
-		c.n += int64(binary.Size(v))
-	}
-}
-
-// text is written by hand: there are many, and reflection is slow.
-func (c *counter) text(s string) {
-	var size [8]byte
-	binary.LittleEndian.PutUint64(size[:], uint64(len(s)))
-	_, _ = c.w.Write(size[:])
-	_, _ = io.WriteString(c.w, s)
-	c.n += int64(len(size) + len(s))
-}
-
-func align(n int64) int64 { return (n + 31) / 32 * 32 }
-
-func (m Model) header(w *counter) int64 {
-	w.put([]byte("GGUF"), uint32(3), uint64(len(m.tensors)), uint64(len(m.keys)))
+func (m Model) Write(path string) error {
+	draft := &gguf.Draft{}
 	for _, p := range m.keys {
-		w.put(p.key)
-		switch v := p.value.(type) {
-		case string:
-			w.put(uint32(8), v)
-		case uint32:
-			w.put(uint32(4), v)
-		case float32:
-			w.put(uint32(6), v)
-		case bool:
-			w.put(uint32(7), v)
-		case []uint32:
-			w.put(uint32(9), uint32(4), uint64(len(v)), v)
-		case []string:
-			w.put(uint32(9), uint32(8), uint64(len(v)))
-			for _, text := range v {
-				w.put(text)
-			}
-		case []bool:
-			w.put(uint32(9), uint32(7), uint64(len(v)), v)
-		default:
-			panic(fmt.Sprintf("%s: no GGUF type for %T", p.key, p.value))
-		}
+		draft.Set(p.key, p.value)
 	}
-	offset := int64(0)
 	for _, t := range m.tensors {
-		w.put(t.name, uint32(len(t.dims)), t.dims, t.kind, uint64(offset))
-		offset += align(t.bytes())
+		draft.AddHollow(t.name, t.kind, t.dims...)
 	}
-	return offset
+	return draft.WriteFile(path)
 }
 
 // builder adds keys under the architecture's prefix, and tensors with the types of a Q4_K_M file.
@@ -173,9 +89,9 @@ func (b builder) set(key string, value any) {
 }
 
 func (b builder) add(kind uint32, name string, dims ...int64) {
-	// The quantizer falls back where a row is no whole number of blocks.
-	if dims[0]%typeSize[kind][1] != 0 {
-		kind = map[uint32]uint32{q4K: q5_0, q6K: q8_0}[kind]
+	// The quantizer falls back where a row is no whole number of their blocks.
+	if small, falls := map[uint32]uint32{q4K: q5_0, q6K: q8_0}[kind]; falls && dims[0]%256 != 0 {
+		kind = small
 	}
 	b.m.tensors = append(b.m.tensors, tensor{name, kind, dims})
 }

@@ -41,7 +41,7 @@ func rateRows(groups []stats.Group) rows {
 	c := rows{Legend: []legend{{"proven", "proven"}, {"good", "succeeded, not proven"}, {"track", "did not work out"}}}
 	for i, g := range groups[:min(len(groups), mostRows)] {
 		c.Bars = append(c.Bars, hbar{
-			Y: i * rowHeight, TextY: i*rowHeight + 14, BarY: i*rowHeight + 20, Label: clip(g.Key, 34), Full: printable(g.Key),
+			Y: i * rowHeight, TextY: i*rowHeight + 14, BarY: i*rowHeight + 20, Label: clipName(g.Key, 34), Full: printable(g.Key),
 			Track: trackW, Outer: g.SuccessRate * trackW, Inner: g.ProvenRate * trackW, OuterC: "good", InnerC: "proven",
 			Value: fmt.Sprintf("%s of %s", percent(g.SuccessRate), whole(g.Delegations)),
 		})

@@ -39,7 +39,7 @@ func Ledger(w io.Writer, records []stats.Record, o Options) error {
 			text = why + ": " + text
 		}
 		p.line("%s%s%s%s%s%s  %s", pad(r.Timestamp.UTC().Format("2006-01-02 15:04"), 17), p.paint(color, pad(clip(status, 11), 12)),
-			pad(clip(r.TaskType, 9), 10), pad(clip(r.Model, model-1), model), lead(short(r.TokensGenerated), 8), lead(seconds(r.TimeSeconds), 8), clip(text, rest))
+			pad(clip(r.TaskType, 9), 10), pad(clipName(r.Model, model-1), model), lead(short(r.TokensGenerated), 8), lead(seconds(r.TimeSeconds), 8), clip(text, rest))
 	}
 	return p.err
 }

@@ -102,7 +102,7 @@ func (p *page) groups(title string, groups []stats.Group) {
 		if wide {
 			times = lead(seconds(g.Seconds.P50), 9) + lead(seconds(g.Seconds.P90), 9)
 		}
-		p.line("  %s%9s%11s%8s%11s%s", pad(clip(g.Key, name), name), whole(g.Delegations),
+		p.line("  %s%9s%11s%8s%11s%s", pad(clipName(g.Key, name), name), whole(g.Delegations),
 			percent(g.SuccessRate), percent(g.ProvenRate), percent(g.FirstTryRate), times)
 	}
 }

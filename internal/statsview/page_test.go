@@ -230,3 +230,11 @@ func TestNumbersAsPeopleReadThem(t *testing.T) {
 		}
 	}
 }
+
+func TestAPathKeepsItsEnd(t *testing.T) {
+	for in, want := range map[string]string{"/models/a/practice.gguf": "…a/practice.gguf", "a-model-of-some-length:30b": "a-model-of-some…", "/short.gguf": "/short.gguf"} {
+		if got := clipName(in, 16); got != want {
+			t.Errorf("%s: %q, want %q", in, got, want)
+		}
+	}
+}

@@ -94,6 +94,15 @@ func clip(text string, width int) string {
 	return string([]rune(text)[:width-1]) + "…"
 }
 
+// clipName keeps of a path its end, which tells one model from another.
+func clipName(text string, width int) string {
+	text = printable(text)
+	if all := []rune(text); strings.HasPrefix(text, "/") && width > 0 && len(all) > width {
+		return "…" + string(all[len(all)-width+1:])
+	}
+	return clip(text, width)
+}
+
 // printable takes out what could drive a terminal: a log's texts come from models and other writers.
 func printable(text string) string {
 	return strings.Map(func(r rune) rune {

@@ -2,6 +2,7 @@ package delegate_test
 
 import (
 	"context"
+	"encoding/json"
 	"slices"
 	"strings"
 	"testing"
@@ -64,5 +65,29 @@ func TestToolLoopIsProvenLikeAnythingElse(t *testing.T) {
 	b.Worker = &worker{bodies: []string{"done\n"}}
 	if res := b.run(t, task); res.Status != delegate.Unverified {
 		t.Errorf("%+v", res)
+	}
+}
+
+// A result of mode agent has all of that mode's figures, zeros too and also where it did not begin; others have none.
+func TestFiguresOfAgentMode(t *testing.T) {
+	task := writeA
+	task.Mode = delegate.ModeAgent
+	for name, r := range map[string]struct {
+		verify *checker
+		mode   string
+		want   bool
+	}{"agent": {outcomes(red("")), delegate.ModeAgent, true}, "refused": {outcomes(delegate.Outcome{Exit: 126}), delegate.ModeAgent, true}, "files": {outcomes(red("")), delegate.ModeFiles, false}} {
+		task.Mode, task.Attempts = r.mode, 1
+		b := newBench(r.verify, newA)
+		b.Worker = &worker{bodies: []string{"wrong\n"}}
+		raw, err := json.Marshal(b.run(t, task))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, field := range []string{"turns", "tool_calls", "malformed_calls", "stop_reason", "hit_turn_limit", "agent_source", "containment"} {
+			if got := strings.Contains(string(raw), `"`+field+`":`); got != r.want {
+				t.Errorf("%s: %s is there: %v, want %v", name, field, got, r.want)
+			}
+		}
 	}
 }

@@ -56,6 +56,9 @@ func newDelegation(r *Runner, job Job, checked Checked) *delegation {
 	d := &delegation{Runner: r, Job: job, command: checked.Command, started: r.now(), temperature: coolTemperature}
 	d.Task = checked.Task
 	d.res.Files, d.res.Attempts = []FileChange{}, []Attempt{}
+	if d.Task.Mode == ModeAgent {
+		d.res.AgentRun = &AgentRun{}
+	}
 	return d
 }
 

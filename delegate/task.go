@@ -89,15 +89,19 @@ type Result struct {
 	Plan            *Plan        `json:"plan,omitempty"` // dry_run
 	Diff            string       `json:"-"`              // for the command line's --diff only
 
-	// Agent mode.
-	Turns          int      `json:"turns,omitempty"`
-	ToolCalls      int      `json:"tool_calls,omitempty"`
-	MalformedCalls int      `json:"malformed_calls,omitempty"`
-	StopReason     string   `json:"stop_reason,omitempty"`
-	HitTurnLimit   bool     `json:"hit_turn_limit,omitempty"`
-	AgentSource    string   `json:"agent_source,omitempty"`
-	Containment    string   `json:"containment,omitempty"`
-	CostUSD        *float64 `json:"cost_usd,omitempty"`
+	*AgentRun          // of mode agent, nil in the others
+	CostUSD   *float64 `json:"cost_usd,omitempty"`
+}
+
+// AgentRun is what a result in mode agent has besides, all of it in each of them.
+type AgentRun struct {
+	Turns          int    `json:"turns"`
+	ToolCalls      int    `json:"tool_calls"`
+	MalformedCalls int    `json:"malformed_calls"`
+	StopReason     string `json:"stop_reason"`
+	HitTurnLimit   bool   `json:"hit_turn_limit"`
+	AgentSource    string `json:"agent_source"`
+	Containment    string `json:"containment"` // of commands; empty where none could run
 }
 
 // BatchResult is what a delegation with tasks[] returns.

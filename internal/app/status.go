@@ -2,8 +2,11 @@ package app
 
 import (
 	"context"
+	"errors"
+	"strings"
 	"time"
 
+	"localllm/internal/hint"
 	"localllm/internal/keeper"
 	"localllm/internal/request"
 	"localllm/internal/slots"
@@ -171,6 +174,9 @@ func (a *App) taskStatus(ctx context.Context, id string, wait time.Duration, rep
 		wait = min(wait, time.Duration(a.config.AnswerWithin)) // its client would give up
 	}
 	st, err := a.follow(ctx, id, wait, func(tasks.State) bool { return false }, report)
+	if errors.Is(err, tasks.ErrUnknown) && strings.HasPrefix(id, "d-") {
+		return nil, hint.Add(err, "ids with d- are of delegations whose result was returned at once; localllm ledger --json lists them")
+	}
 	if err != nil {
 		return nil, err
 	}

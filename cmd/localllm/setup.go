@@ -49,7 +49,7 @@ func setupCommand() []*cobra.Command {
 			for _, line := range plan.Words() {
 				fmt.Fprintln(os.Stderr, line)
 			}
-			if plan.Present != "" {
+			if plan.Present != "" && !asJSON {
 				return nil
 			}
 			if !yes {
@@ -57,16 +57,7 @@ func setupCommand() []*cobra.Command {
 					return err
 				}
 			}
-			path, err := setup.Do(cmd.Context(), o, plan)
-			if err != nil {
-				return err
-			}
-			done()
-			if asJSON {
-				return printJSON(cmd.OutOrStdout(), map[string]any{"installed": path, "plan": plan})
-			}
-			fmt.Fprintf(cmd.OutOrStdout(), "%s is installed: %s\n", o.Engine, path)
-			return nil
+			return installEngine(cmd, o, plan, asJSON, done)
 		},
 	}
 	f := cmd.Flags()
@@ -77,6 +68,19 @@ func setupCommand() []*cobra.Command {
 	f.BoolVar(&remove, "remove", false, "undo what setup has installed; models stay")
 	f.BoolVar(&asJSON, "json", false, "print the plan, or with --yes the result, as JSON")
 	return []*cobra.Command{cmd}
+}
+
+func installEngine(cmd *cobra.Command, o setup.Options, plan setup.Plan, asJSON bool, done func()) error {
+	path, err := setup.Do(cmd.Context(), o, plan)
+	done() // before a result is printed where the progress stands
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		return printJSON(cmd.OutOrStdout(), map[string]any{"installed": path, "plan": plan})
+	}
+	_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s is installed: %s\n", o.Engine, path)
+	return err
 }
 
 func removeEngine(cmd *cobra.Command, o setup.Options, asJSON bool) error {

@@ -13,6 +13,7 @@ import (
 	"localllm/internal/atomicfile"
 	"localllm/internal/paths"
 	"localllm/internal/session"
+	"localllm/internal/slots"
 )
 
 // promptState keeps what a session's slot was sent, so that the next prompt begins with the same bytes. It is a
@@ -75,8 +76,9 @@ func (s promptState) preferred() int {
 	return best
 }
 
-// cleanPromptStates removes what no session will ask for again.
+// cleanPromptStates removes what no session will ask for again, and the places of engines that are gone.
 func (a *App) cleanPromptStates() {
+	slots.Clean(a.layout, promptStateKeep)
 	removeOlder(filepath.Join(a.layout.State, "sessions"), promptStateKeep)
 }
 

@@ -8,7 +8,9 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"time"
 
@@ -42,6 +44,8 @@ func (p Pool) Take(ctx context.Context, preferred int, waiting func()) (*Slot, e
 	if err := paths.Private(p.dir); err != nil {
 		return nil, err
 	}
+	now := time.Now()
+	_ = os.Chtimes(p.dir, now, now) // so that Clean leaves it alone
 	for told := false; ; {
 		s, err := p.try(preferred)
 		if s != nil || err != nil {
@@ -96,6 +100,27 @@ func (p Pool) Busy() int {
 		}
 	}
 	return n
+}
+
+// Clean removes the places of endpoints that nobody has asked for since unused ago, and that nobody holds: most engines
+// have an address of their own at each start. unused has to be long beside the time that a Take takes.
+func Clean(layout paths.Layout, unused time.Duration) {
+	root := filepath.Join(layout.Run, "slots")
+	entries, err := os.ReadDir(root)
+	if err != nil {
+		return
+	}
+	for _, e := range entries {
+		info, err := e.Info()
+		if err != nil || time.Since(info.ModTime()) < unused {
+			continue
+		}
+		dir := filepath.Join(root, e.Name())
+		places, _ := filepath.Glob(filepath.Join(dir, "*.lock"))
+		if !slices.ContainsFunc(places, func(place string) bool { held, err := filelock.Held(place); return held || err != nil }) {
+			_ = os.RemoveAll(dir)
+		}
+	}
 }
 
 func (p Pool) path(index int) string { return filepath.Join(p.dir, strconv.Itoa(index)+".lock") }

@@ -3,6 +3,7 @@ package slots
 import (
 	"context"
 	"errors"
+	"os"
 	"testing"
 	"time"
 
@@ -81,5 +82,30 @@ func TestMorePlacesAreThoseThatNobodyHolds(t *testing.T) {
 	more[1].Release()
 	if again := p.More(2); len(again) != 1 || again[0].Index != 2 {
 		t.Errorf("got %v after a release", again)
+	}
+}
+
+func TestCleanKeepsWhatIsHeldOrWasUsed(t *testing.T) {
+	layout := paths.Layout{Run: t.TempDir()}
+	old, held, used := Open(layout, "old", 1), Open(layout, "held", 1), Open(layout, "used", 1)
+	take(t, old, 0).Release()
+	kept := take(t, held, 0)
+	defer kept.Release()
+	take(t, used, 0).Release()
+	long := time.Now().Add(-time.Hour)
+	for _, p := range []Pool{old, held, used} {
+		if err := os.Chtimes(p.dir, long, long); err != nil {
+			t.Fatal(err)
+		}
+	}
+	take(t, used, 0).Release()
+	Clean(layout, 10*time.Minute)
+	for name, p := range map[string]Pool{"old": old, "held": held, "used": used} {
+		if _, err := os.Stat(p.dir); errors.Is(err, os.ErrNotExist) != (name == "old") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if take(t, old, 0).Index != 0 {
+		t.Error("a cleaned endpoint has no place")
 	}
 }

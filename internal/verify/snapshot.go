@@ -45,10 +45,14 @@ var errEnough = errors.New("too many files to look at")
 
 // look walks the tree; ok is false where it is too large, or ctx ended.
 func (f Folder) look(ctx context.Context) (snapshot, bool) {
+	root, err := filepath.EvalSymlinks(f.Dir) // a walk does not follow a link, not even its first folder
+	if err != nil {
+		return nil, false
+	}
 	s := snapshot{}
 	until := time.Now().Add(maxTime)
 	see := func(p string, d fs.DirEntry) error {
-		rel, err := filepath.Rel(f.Dir, p)
+		rel, err := filepath.Rel(root, p)
 		if err != nil {
 			return err
 		}
@@ -66,12 +70,12 @@ func (f Folder) look(ctx context.Context) (snapshot, bool) {
 		}
 		return nil
 	}
-	walk := func(root string, skip bool) error {
-		return filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
+	walk := func(top string, skip bool) error {
+		return filepath.WalkDir(top, func(p string, d fs.DirEntry, err error) error {
 			switch {
 			case err != nil:
 				return nil // not to be read: not to be told either
-			case d.IsDir() && skip && p != root && caches[d.Name()]:
+			case d.IsDir() && skip && p != top && caches[d.Name()]:
 				return fs.SkipDir
 			case d.IsDir():
 				return nil
@@ -79,11 +83,11 @@ func (f Folder) look(ctx context.Context) (snapshot, bool) {
 			return see(p, d)
 		})
 	}
-	if walk(f.Dir, true) != nil {
+	if walk(root, true) != nil {
 		return nil, false
 	}
 	for _, w := range watched {
-		p := filepath.Join(f.Dir, filepath.FromSlash(w))
+		p := filepath.Join(root, filepath.FromSlash(w))
 		if _, err := os.Lstat(p); err == nil && walk(p, false) != nil {
 			return nil, false
 		}

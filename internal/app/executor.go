@@ -69,7 +69,7 @@ func (a *App) addExecutor(w *work, dir string, t *delegate.Task) error {
 		return err
 	}
 	w.runner.Worker = &executor.Worker{
-		Dir: dir, Layout: a.layout, Endpoint: e, AllowShell: a.config.AllowShell, Self: self, Next: w.runner.Worker,
+		Dir: dir, Layout: a.layout, Endpoint: e, AllowShell: a.config.AllowShell, Self: self, Hide: a.hidden(), Next: w.runner.Worker,
 	}
 	return nil
 }

@@ -43,8 +43,9 @@ type Worker struct {
 	Dir        string // the working folder, absolute
 	Layout     paths.Layout
 	Endpoint   Endpoint
-	AllowShell bool   // the configuration allows commands
-	Self       string // our own program, for containment
+	AllowShell bool     // the configuration allows commands
+	Self       string   // our own program, for containment
+	Hide       []string // from the client, where it is contained
 	Next       delegate.Worker
 }
 
@@ -184,8 +185,11 @@ func (r *run) start(ctx context.Context, prompt string) (report, int, error) {
 	if err != nil {
 		return report{}, 0, fmt.Errorf("starting %s: %w", r.task.Executor, err)
 	}
-	hide := containment.Hidden(os.Getenv("HOME"))
-	hide = slices.DeleteFunc(hide, func(p string) bool { return within(program, p) }) // an agent may be installed there
+	real, err := filepath.EvalSymlinks(program)
+	if err != nil {
+		return report{}, 0, fmt.Errorf("starting %s: %w", r.task.Executor, err)
+	}
+	hide := slices.DeleteFunc(slices.Clone(r.Hide), func(p string) bool { return within(program, p) || within(real, p) }) // an agent may be installed there
 	path, args, err := r.box.Command(containment.Policy{Write: []string{r.home, r.copy.dir}, Hide: hide, Network: true}, append([]string{program}, args...))
 	if err != nil {
 		return report{}, 0, err

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -18,7 +19,13 @@ import (
 	"localllm/internal/workspace"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// The test binary is its own hidden command, which contains clients.
+func TestMain(m *testing.M) {
+	if exit, did := containment.Dispatch(os.Args[1:]); did {
+		os.Exit(exit)
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // install puts a program of the client's name into PATH.
 func install(t *testing.T, name, script string) {
@@ -50,8 +57,12 @@ func read(t *testing.T, path string) string {
 }
 
 // work has the installed client do a task in dir, by the real change and journal.
-func work(t *testing.T, ctx context.Context, dir string, task delegate.Task, e Endpoint) (delegate.WorkDone, delegate.Change, error) {
+func work(t *testing.T, ctx context.Context, dir string, task delegate.Task, e Endpoint, hide ...string) (delegate.WorkDone, delegate.Change, error) {
 	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
 	layout := paths.Layout{State: t.TempDir(), Run: t.TempDir()}
 	tree, err := workspace.Open(layout, dir, dir)
 	if err != nil {
@@ -66,7 +77,7 @@ func work(t *testing.T, ctx context.Context, dir string, task delegate.Task, e E
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := Worker{Dir: dir, Layout: layout, Endpoint: e}
+	w := Worker{Dir: dir, Layout: layout, Endpoint: e, Self: self, Hide: append(hide, layout.State, layout.Run)}
 	done, err := w.Work(ctx, delegate.WorkOrder{Task: task, Change: change})
 	for _, where := range []string{filepath.Join(layout.State, "executors"), filepath.Join(layout.Run, "scratch")} {
 		if left, err := os.ReadDir(where); err != nil || len(left) > 0 {
@@ -79,6 +90,33 @@ func work(t *testing.T, ctx context.Context, dir string, task delegate.Task, e E
 const says = `echo '{"type":"text","part":{"text":"thinking aloud"}}'; echo 'no event'; echo '{"type":"text","part":{"text":"the answer"}}'
 echo '{"type":"step_finish","part":{"tokens":{"input":10,"output":3,"cache":{"read":90}}}}'
 `
+
+// A project is often opened through a link; and the client is often installed in a folder that is hidden from it.
+func TestThroughLinksAndPastWhatIsHidden(t *testing.T) {
+	dir, hidden := t.TempDir(), t.TempDir()
+	write(t, dir, map[string]string{"a.txt": "old\n"})
+	write(t, hidden, map[string]string{"secret": "hidden-text\n"})
+	link := filepath.Join(t.TempDir(), "project")
+	if err := os.Symlink(dir, link); err != nil {
+		t.Fatal(err)
+	}
+	install(t, "opencode", "cat "+hidden+"/secret > b.txt 2>/dev/null; cat a.txt >> b.txt\n"+says)
+	installed, err := exec.LookPath("opencode")
+	if err != nil {
+		t.Fatal(err)
+	}
+	done, _, err := work(t, t.Context(), link, delegate.Task{Task: "t", Executor: "opencode", OutputFiles: []delegate.OutputFile{{Path: "b.txt"}}}, Endpoint{URL: "http://127.0.0.1:1"}, hidden, filepath.Dir(installed))
+	if err != nil || done.Unusable != "" {
+		t.Fatal(done.Unusable, err)
+	}
+	want := "old\n"
+	if strings.HasSuffix(done.Containment, "none around it") {
+		want = "hidden-text\nold\n"
+	}
+	if got := read(t, filepath.Join(dir, "b.txt")); got != want {
+		t.Errorf("%q under %q", got, done.Containment)
+	}
+}
 
 func TestOnlyDeclaredFilesAreTakenOver(t *testing.T) {
 	dir := t.TempDir()

@@ -45,9 +45,13 @@ type seen struct {
 // copyTree copies what an agent may see: no secrets, no links, no histories, and nothing of an agent's own
 // configuration, which would grant what the task does not.
 func copyTree(ctx context.Context, from, to string) (copied, error) {
+	from, err := filepath.EvalSymlinks(from) // a walk does not follow a link, not even its first folder
+	if err != nil {
+		return copied{}, fmt.Errorf("copying the working folder: %w", err)
+	}
 	c := copied{dir: to, from: from, files: map[string]seen{}}
 	total := int64(0)
-	err := filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
+	err = filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || ctx.Err() != nil {
 			return errors.Join(ctx.Err(), ignoreMissing(err))
 		}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"localllm/delegate"
@@ -13,21 +12,12 @@ import (
 	"localllm/test/harness"
 )
 
-func toolCall(tool string, pairs ...string) string {
-	var arguments []string
-	for i := 0; i < len(pairs); i += 2 {
-		value, _ := json.Marshal(pairs[i+1])
-		arguments = append(arguments, fmt.Sprintf("%q: %s", pairs[i], value))
-	}
-	return fmt.Sprintf("<tool_call>\n{\"name\": %q, \"arguments\": {%s}}\n</tool_call>", tool, strings.Join(arguments, ", "))
-}
-
 // Four turns on both engines by their OpenAI and their Anthropic routes: read, write, mend, say so; verify decides.
 func TestToolLoopsOverProfilesAreProven(t *testing.T) {
 	script := practice.Script{
-		{When: []string{"TASK-LOOP"}, Say: toolCall("read_file", "path", "value.txt")},
-		{When: []string{"TASK-LOOP", "THE-VALUE-IS"}, Say: toolCall("write_file", "path", "out/result.txt", "content", "seven\n")},
-		{When: []string{"TASK-LOOP", "THE-VALUE-IS", "wrote out/result"}, Say: toolCall("edit_file", "path", "out/result.txt", "old", "seven", "new", "forty-two")},
+		{When: []string{"TASK-LOOP"}, Say: practice.Call("read_file", "path", "value.txt")},
+		{When: []string{"TASK-LOOP", "THE-VALUE-IS"}, Say: practice.Call("write_file", "path", "out/result.txt", "content", "seven\n")},
+		{When: []string{"TASK-LOOP", "THE-VALUE-IS", "wrote out/result"}, Say: practice.Call("edit_file", "path", "out/result.txt", "old", "seven", "new", "forty-two")},
 		{When: []string{"TASK-LOOP", "THE-VALUE-IS", "wrote out/result", "changed out/result"}, Say: "The result stands in its file."},
 	}
 	for _, kind := range harness.Kinds {

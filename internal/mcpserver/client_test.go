@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -18,6 +17,7 @@ import (
 
 	"localllm/delegate"
 	"localllm/internal/hint"
+	"localllm/internal/proc"
 )
 
 // The library keeps one stdio session a process, so every server under test is this binary started again.
@@ -129,24 +129,7 @@ type client struct {
 	in     io.WriteCloser
 	out    io.Closer
 	lines  chan message // closed at the end of the output
-	stderr *tail
-}
-
-type tail struct {
-	mu sync.Mutex
-	b  strings.Builder
-}
-
-func (s *tail) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.Write(p)
-}
-
-func (s *tail) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.String()
+	stderr *proc.Tail
 }
 
 func start(t *testing.T, env ...string) *client {
@@ -155,7 +138,7 @@ func start(t *testing.T, env ...string) *client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &client{t: t, cmd: exec.Command(exe), lines: make(chan message, 100000), stderr: &tail{}}
+	c := &client{t: t, cmd: exec.Command(exe), lines: make(chan message, 100000), stderr: &proc.Tail{}}
 	c.cmd.Env = append(os.Environ(), append([]string{"MCPSERVER_UNDER_TEST=1", "CLAUDE_PROJECT_DIR="}, env...)...)
 	c.cmd.Stderr = c.stderr
 	c.cmd.WaitDelay = 10 * time.Second

@@ -248,7 +248,7 @@ func TestInertWeights(t *testing.T) {
 func TestToolCalls(t *testing.T) {
 	options := practice.Options{Tools: true}
 	script := practice.Script{
-		{When: []string{"TASK-READ"}, Say: "<tool_call>\n{\"name\": \"read_file\", \"arguments\": {\"path\": \"a.go\"}}\n</tool_call>"},
+		{When: []string{"TASK-READ"}, Say: practice.Call("read_file", "path", "a.go")},
 		{When: []string{"TASK-READ", "CONTENT-OF-A"}, Say: "It says package a."},
 		{Say: "Hello."},
 	}

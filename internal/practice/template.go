@@ -1,6 +1,21 @@
 package practice
 
-import "strings"
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+)
+
+// Call is what a model with Options.Tools says to call a tool. Of pairs each is a name and a text; llama-server holds
+// the model to the order of the tool's schema.
+func Call(tool string, pairs ...string) string {
+	var arguments []string
+	for i := 0; i+1 < len(pairs); i += 2 {
+		value, _ := json.Marshal(pairs[i+1])
+		arguments = append(arguments, fmt.Sprintf("%q: %s", pairs[i], value))
+	}
+	return fmt.Sprintf("<tool_call>\n{\"name\": %q, \"arguments\": {%s}}\n</tool_call>", tool, strings.Join(arguments, ", "))
+}
 
 // jinja is the template that llama-server reads from the model. A turn's role token comes right before its text, and the
 // assistant's token last, for the model chooses its answer there.

@@ -11,21 +11,12 @@ import (
 	"strings"
 	"testing"
 
-	"go.uber.org/goleak"
-
 	"localllm/capability"
 	"localllm/internal/practice"
 	"localllm/test/harness"
 )
 
-func TestMain(m *testing.M) {
-	code := harness.Run(m)
-	if err := goleak.Find(); err != nil && code == 0 {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { os.Exit(harness.Run(m)) }
 
 // A real Ollama, seen in the three ways in which one can be met.
 func TestAModelOfOllama(t *testing.T) {

@@ -21,7 +21,7 @@ import (
 // insideOnly has OpenCode write the declared file.
 var insideOnly = practice.Script{
 	{Say: "Nothing."},
-	{When: []string{"MAKE-INSIDE"}, Say: toolCall("slug.txt", slug)},
+	{When: []string{"MAKE-INSIDE"}, Say: openCodeCall("slug.txt", slug)},
 	{When: []string{"MAKE-INSIDE", "<tool_response>"}, Say: "FINAL-ANSWER the file is there."},
 }
 

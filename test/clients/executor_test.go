@@ -17,30 +17,17 @@ import (
 	"localllm/test/harness"
 )
 
-// claudeCall is the same for Claude Code's Write.
+// How the practice model calls what the clients write files with; a grammar wants the arguments in this order.
 func claudeCall(path, content string) string {
-	raw, _ := json.Marshal(struct {
-		FilePath string `json:"file_path"`
-		Content  string `json:"content"`
-	}{path, content})
-	return fmt.Sprintf("<tool_call>\n{\"name\": \"Write\", \"arguments\": %s}\n</tool_call>", raw)
+	return practice.Call("Write", "file_path", path, "content", content)
 }
 
-// toolCall is what the practice model says to call OpenCode's write; a grammar wants the arguments in this order.
-func toolCall(path, content string) string {
-	raw, _ := json.Marshal(struct {
-		Content  string `json:"content"`
-		FilePath string `json:"filePath"`
-	}{content, path})
-	return fmt.Sprintf("<tool_call>\n{\"name\": \"write\", \"arguments\": %s}\n</tool_call>", raw)
+func openCodeCall(path, content string) string {
+	return practice.Call("write", "content", content, "filePath", path)
 }
 
-// codexCall is the same for Codex' exec_command, its only way to write a file.
 func codexCall(path, content string) string {
-	raw, _ := json.Marshal(struct {
-		Cmd string `json:"cmd"`
-	}{fmt.Sprintf("cat > %s <<'EOF'\n%sEOF\n", path, content)})
-	return fmt.Sprintf("<tool_call>\n{\"name\": \"exec_command\", \"arguments\": %s}\n</tool_call>", raw)
+	return practice.Call("exec_command", "cmd", fmt.Sprintf("cat > %s <<'EOF'\n%sEOF\n", path, content))
 }
 
 // executing is a world whose managed engine runs a practice model that calls tools.
@@ -51,9 +38,9 @@ func executing(t *testing.T) (w *world, outside string) {
 	const answered = "<tool_response>"
 	w.model = harness.Model(t, practice.Script{
 		{Say: "Nothing."},
-		{When: []string{"MAKE-INSIDE"}, Say: toolCall("slug.txt", slug)},
+		{When: []string{"MAKE-INSIDE"}, Say: openCodeCall("slug.txt", slug)},
 		{When: []string{"MAKE-INSIDE", answered}, Say: "FINAL-ANSWER the file is there."},
-		{When: []string{"MAKE-OUTSIDE"}, Say: toolCall(outside, "escaped\n")},
+		{When: []string{"MAKE-OUTSIDE"}, Say: openCodeCall(outside, "escaped\n")},
 		{When: []string{"MAKE-OUTSIDE", answered}, Say: "FINAL-ANSWER it did not work."},
 		{When: []string{"CLAUDE-INSIDE"}, Say: claudeCall("slug.txt", slug)},
 		{When: []string{"CLAUDE-INSIDE", answered}, Say: "FINAL-ANSWER the file is there."},
@@ -65,7 +52,7 @@ func executing(t *testing.T) (w *world, outside string) {
 		{When: []string{"CODEX-OUTSIDE", answered}, Say: "FINAL-ANSWER it did not work."},
 		{When: []string{"CODEX-OTHER"}, Say: codexCall("other.txt", "undeclared\n")},
 		{When: []string{"CODEX-OTHER", answered}, Say: "FINAL-ANSWER that is not what was asked for."},
-		{When: []string{"MAKE-OTHER"}, Say: toolCall("other.txt", "undeclared\n")},
+		{When: []string{"MAKE-OTHER"}, Say: openCodeCall("other.txt", "undeclared\n")},
 		{When: []string{"MAKE-OTHER", answered}, Say: "FINAL-ANSWER that did not work either."},
 	}, practice.Options{Tools: true, Context: 65536})
 	w.env = append(w.env, "PATH="+filepath.Dir(client(t, "opencode"))+string(os.PathListSeparator)+w.get("PATH"), "SECRET_TOKEN=not-for-clients")

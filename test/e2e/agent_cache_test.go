@@ -47,7 +47,7 @@ func TestToolLoopIsCached(t *testing.T) {
 	const turns, share = 10, 0.95
 	script, when := practice.Script{}, []string{"TASK-CACHE"}
 	for i := 1; i < turns; i++ {
-		script = append(script, practice.Entry{When: append([]string{}, when...), Say: called("read_file", "path", fmt.Sprintf("part%d.txt", i))})
+		script = append(script, practice.Entry{When: append([]string{}, when...), Say: practice.Call("read_file", "path", fmt.Sprintf("part%d.txt", i))})
 		when = append(when, fmt.Sprintf("PART-%d-READ", i))
 	}
 	script = append(script, practice.Entry{When: when, Say: "There are nine parts."})

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -17,43 +16,12 @@ import (
 	"localllm/test/harness"
 )
 
-// toolMachine is a machine whose model knows tools.
-func toolMachine(t *testing.T, kind harness.Kind, script practice.Script) *machine {
-	t.Helper()
-	options := practice.Options{Tools: true}
-	m := &machine{t: t, project: t.TempDir()}
-	switch kind {
-	case harness.Ollama:
-		s := harness.Start(t, kind, script, options)
-		m.env = harness.Env(t, harness.Home(t), "OLLAMA_HOST="+s.URL)
-		m.enable = []string{"enable", "--engine", "ollama", "--model", s.Model}
-	default:
-		m.env = harness.Env(t, harness.Home(t))
-		m.enable = []string{"enable", "--engine", "llama-server", "--model", harness.Model(t, script, options)}
-	}
-	m.enable = append(m.enable, "--context", "8192", "--while-pid", strconv.Itoa(os.Getpid()))
-	m.ok(m.enable...)
-	t.Cleanup(func() { m.ok("disable", "--while-pid", strconv.Itoa(os.Getpid())) })
-	return m
-}
-
-// called is how a practice model calls a tool. A pair is a name and a text; llama-server holds the model to the order of
-// the tool's schema.
-func called(tool string, pairs ...string) string {
-	var arguments []string
-	for i := 0; i < len(pairs); i += 2 {
-		value, _ := json.Marshal(pairs[i+1])
-		arguments = append(arguments, fmt.Sprintf("%q: %s", pairs[i], value))
-	}
-	return fmt.Sprintf("<tool_call>\n{\"name\": %q, \"arguments\": {%s}}\n</tool_call>", tool, strings.Join(arguments, ", "))
-}
-
 // Four turns on each real engine, by the real program: look, write, mend, say so; and verify is what says that it is right.
 func TestToolLoopIsProven(t *testing.T) {
 	script := practice.Script{
-		{When: []string{"TASK-LOOP"}, Say: called("read_file", "path", "value.txt")},
-		{When: []string{"TASK-LOOP", "THE-VALUE-IS"}, Say: called("write_file", "path", "out/result.txt", "content", "seven\n")},
-		{When: []string{"TASK-LOOP", "THE-VALUE-IS", "wrote out/result"}, Say: called("edit_file", "path", "out/result.txt", "old", "seven", "new", "forty-two")},
+		{When: []string{"TASK-LOOP"}, Say: practice.Call("read_file", "path", "value.txt")},
+		{When: []string{"TASK-LOOP", "THE-VALUE-IS"}, Say: practice.Call("write_file", "path", "out/result.txt", "content", "seven\n")},
+		{When: []string{"TASK-LOOP", "THE-VALUE-IS", "wrote out/result"}, Say: practice.Call("edit_file", "path", "out/result.txt", "old", "seven", "new", "forty-two")},
 		{When: []string{"TASK-LOOP", "THE-VALUE-IS", "wrote out/result", "changed out/result"}, Say: "The result stands in its file."},
 	}
 	for _, kind := range harness.Kinds {
@@ -77,7 +45,7 @@ func TestToolLoopIsProven(t *testing.T) {
 func TestToolLoopThatOnlyTalksIsRejected(t *testing.T) {
 	m := toolMachine(t, harness.LlamaServer, practice.Script{
 		{When: []string{"TASK-TALK"}, Say: "I will now write the file."},
-		{When: []string{"TASK-STUCK"}, Say: called("write_file", "path", ".git/hooks/pre-commit", "content", "x")},
+		{When: []string{"TASK-STUCK"}, Say: practice.Call("write_file", "path", ".git/hooks/pre-commit", "content", "x")},
 	})
 	before := m.tree()
 	res, code := m.delegate(delegate.Task{Task: "TASK-TALK", Mode: delegate.ModeAgent, Verify: json.RawMessage(`"test -f x"`)})
@@ -97,9 +65,9 @@ func TestToolLoopThatOnlyTalksIsRejected(t *testing.T) {
 func TestToolLoopCorrectsCalls(t *testing.T) {
 	m := toolMachine(t, harness.Ollama, practice.Script{
 		{When: []string{"TASK-BREAK"}, Say: "<tool_call>\n{\"name\": \"write_file\", \"arguments\": {\"path\": }\n</tool_call>"},
-		{When: []string{"TASK-BREAK", "could be read"}, Say: called("write_file", "path", "mended.txt", "content", "x")},
+		{When: []string{"TASK-BREAK", "could be read"}, Say: practice.Call("write_file", "path", "mended.txt", "content", "x")},
 		{When: []string{"TASK-BREAK", "could be read", "wrote mended"}, Say: "The file is written."},
-		{When: []string{"TASK-NOSHELL"}, Say: called("run_bash", "command", "touch ran.txt")},
+		{When: []string{"TASK-NOSHELL"}, Say: practice.Call("run_bash", "command", "touch ran.txt")},
 		{When: []string{"TASK-NOSHELL", "could be read"}, Say: "No command can be run here."},
 	})
 	res, code := m.delegate(delegate.Task{Task: "TASK-BREAK", Mode: delegate.ModeAgent})
@@ -119,7 +87,7 @@ func TestToolLoopCorrectsCalls(t *testing.T) {
 func TestToolLoopCommands(t *testing.T) {
 	outside := filepath.Join(t.TempDir(), "outside.txt")
 	m := toolMachine(t, harness.LlamaServer, practice.Script{
-		{When: []string{"TASK-SHELL"}, Say: called("run_bash", "command", "echo made > made.txt; echo x > "+outside+"; exit 7")},
+		{When: []string{"TASK-SHELL"}, Say: practice.Call("run_bash", "command", "echo made > made.txt; echo x > "+outside+"; exit 7")},
 		{When: []string{"TASK-SHELL", "exit 7"}, Say: "The command made its file."},
 	})
 	res, code := m.delegate(delegate.Task{Task: "TASK-SHELL", Mode: delegate.ModeAgent, AllowShell: true})

@@ -44,7 +44,9 @@ func TestABatchHandsItsFieldsOn(t *testing.T) {
 	}
 
 	tasks[1].Profile = "nobody"
-	if _, errs, code := m.input(map[string]any{"tasks": tasks}, "delegate", "--json"); code != 2 {
-		t.Errorf("a task's unknown profile: exit %d\n%s", code, errs)
+	out, errs, code = m.input(map[string]any{"tasks": tasks}, "delegate", "--json")
+	var half delegate.BatchResult
+	if err := json.Unmarshal([]byte(out), &half); err != nil || code != 3 || half.Succeeded != 1 || half.Results[1].Status != delegate.Refused {
+		t.Errorf("a task's unknown profile: exit %d\n%s%s", code, out, errs)
 	}
 }

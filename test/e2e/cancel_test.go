@@ -3,13 +3,9 @@
 package e2e
 
 import (
-	"encoding/json"
-	"io"
 	"maps"
-	"net/http"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -36,12 +32,12 @@ func TestInterruptFreesTheEngineAndTheTree(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	harness.Until(t, "the engine generates", 60*time.Second, func() bool { return m.processing(home) })
+	harness.Until(t, "the engine generates", 60*time.Second, func() bool { return m.working() > 0 })
 	interrupted := time.Now()
 	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
 		t.Fatal(err)
 	}
-	harness.Until(t, "the slot is free", 10*time.Second, func() bool { return !m.processing(home) })
+	harness.Until(t, "the slot is free", 10*time.Second, func() bool { return m.working() == 0 })
 	if took := time.Since(interrupted); took > 5*time.Second { // one second on a quiet machine
 		t.Errorf("the slot was busy for %v after the interrupt", took)
 	}
@@ -52,41 +48,4 @@ func TestInterruptFreesTheEngineAndTheTree(t *testing.T) {
 	if !maps.Equal(before, m.tree()) {
 		t.Error("the tree is not as it was")
 	}
-}
-
-// processing asks the engine itself whether its slot works.
-func (m *machine) processing(home string) bool {
-	m.t.Helper()
-	var status struct {
-		Endpoint struct {
-			URL string `json:"url"`
-			Key string `json:"api_key_file"`
-		} `json:"endpoint"`
-	}
-	raw, err := os.ReadFile(filepath.Join(home, "run", "status.json"))
-	if err == nil {
-		err = json.Unmarshal(raw, &status)
-	}
-	if err != nil {
-		m.t.Fatal(err)
-	}
-	key, err := os.ReadFile(status.Endpoint.Key)
-	if err != nil {
-		m.t.Fatal(err)
-	}
-	req, err := http.NewRequest(http.MethodGet, status.Endpoint.URL+"/slots", nil)
-	if err != nil {
-		m.t.Fatal(err)
-	}
-	req.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(key)))
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		m.t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
-	if err != nil || resp.StatusCode != http.StatusOK {
-		m.t.Fatalf("asking for the slots: %d %s %v", resp.StatusCode, body, err)
-	}
-	return strings.Contains(string(body), `"is_processing":true`)
 }

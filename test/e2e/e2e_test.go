@@ -34,15 +34,26 @@ type machine struct {
 
 func newMachine(t *testing.T, kind harness.Kind, script practice.Script) *machine {
 	t.Helper()
+	return machineWith(t, kind, script, practice.Options{})
+}
+
+// toolMachine is a machine whose model knows tools.
+func toolMachine(t *testing.T, kind harness.Kind, script practice.Script) *machine {
+	t.Helper()
+	return machineWith(t, kind, script, practice.Options{Tools: true})
+}
+
+func machineWith(t *testing.T, kind harness.Kind, script practice.Script, options practice.Options) *machine {
+	t.Helper()
 	m := &machine{t: t, project: t.TempDir()}
 	switch kind {
 	case harness.Ollama: // adopted: it ran before us
-		s := harness.Start(t, kind, script, practice.Options{})
+		s := harness.Start(t, kind, script, options)
 		m.env = harness.Env(t, harness.Home(t), "OLLAMA_HOST="+s.URL)
 		m.enable = []string{"enable", "--engine", "ollama", "--model", s.Model}
 	default:
 		m.env = harness.Env(t, harness.Home(t))
-		m.enable = []string{"enable", "--engine", "llama-server", "--model", harness.Model(t, script, practice.Options{})}
+		m.enable = []string{"enable", "--engine", "llama-server", "--model", harness.Model(t, script, options)}
 	}
 	m.enable = append(m.enable, "--context", "8192", "--while-pid", strconv.Itoa(os.Getpid()))
 	m.ok(m.enable...)

@@ -5,15 +5,16 @@ package e2e
 import (
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"localllm/internal/practice"
+	"localllm/internal/proc"
 	"localllm/test/harness"
 )
 
@@ -30,6 +31,10 @@ func TestWriteToStdoutIsWhole(t *testing.T) {
 func TestHangUpPutsBack(t *testing.T) {
 	m := newMachine(t, harness.LlamaServer, practice.Script{{Say: "a.txt\n```text\nnew\n```\n"}})
 	m.write(map[string]string{"a.txt": "old\n"})
+	// Where the tests run under nohup the program would inherit that SIGHUP is ignored, and rightly keep to it.
+	caught := make(chan os.Signal, 1)
+	signal.Notify(caught, syscall.SIGHUP)
+	defer signal.Stop(caught)
 	cmd := exec.Command(harness.Binary(t), "delegate", "write it", "--output-files", "a.txt", "--verify", "grep -q new a.txt && exec sleep 60")
 	cmd.Env, cmd.Dir = m.env, m.project
 	if err := cmd.Start(); err != nil {
@@ -61,12 +66,12 @@ func TestInterruptWhileWarmingLeavesNothing(t *testing.T) {
 	session := []string{"--while-pid", strconv.Itoa(os.Getpid())}
 	cmd := exec.Command(harness.Binary(t), append([]string{"enable", "--engine", "llama-server", "--model", slow, "--context", "32768", "--warm-files", "long.txt"}, session...)...)
 	cmd.Env, cmd.Dir = m.env, m.project
-	seen := &watched{}
+	seen := &proc.Tail{}
 	cmd.Stderr = seen
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	harness.Until(t, "the engine reads what is to be warmed", 60*time.Second, func() bool { return seen.has("tokens") })
+	harness.Until(t, "the engine reads what is to be warmed", 60*time.Second, func() bool { return strings.Contains(seen.String(), "tokens") })
 	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
 		t.Fatal(err)
 	}
@@ -78,24 +83,4 @@ func TestInterruptWhileWarmingLeavesNothing(t *testing.T) {
 		t.Errorf("after the interrupt: %s", out)
 		m.ok(append([]string{"disable"}, session...)...)
 	}
-}
-
-// watched is an output that can be looked at while it grows.
-type watched struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (w *watched) Write(p []byte) (int, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.text.Write(p)
-}
-
-func (w *watched) has(s string) bool { return strings.Contains(w.String(), s) }
-
-func (w *watched) String() string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.text.String()
 }

@@ -7,12 +7,15 @@ import (
 	"crypto/rand"
 	"fmt"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"go.uber.org/goleak"
 
 	"localllm/internal/practice"
 	"localllm/test/harness/engines"
@@ -145,9 +148,14 @@ func outerEnv(without ...string) []string {
 	return env
 }
 
-// Run is for TestMain: it runs the tests, and fails the run when a process of any of them is still there.
+// Run is for TestMain: it runs the tests, and fails the run when a process or a goroutine of any of them is still there.
 func Run(m *testing.M) int {
 	code := m.Run()
+	http.DefaultClient.CloseIdleConnections()
+	if err := goleak.Find(); err != nil && code == 0 {
+		fmt.Fprintf(os.Stderr, "left behind by the tests: %v\n", err)
+		code = 1
+	}
 	alive := func() []Process {
 		return marked(func(entry string) bool { return strings.HasPrefix(entry, markVariable+"="+run+".") })
 	}

@@ -6,11 +6,11 @@ import (
 	"os"
 	"os/exec"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"localllm/internal/practice"
+	"localllm/internal/proc"
 )
 
 func TestMain(m *testing.M) { os.Exit(Run(m)) }
@@ -147,7 +147,7 @@ func TestKilledTestTakesItsEngines(t *testing.T) {
 	entry := held + "=" + Mark(t)
 	cmd := exec.Command(os.Args[0], "-test.run", "^TestHeld$", "-test.v")
 	cmd.Env = append(os.Environ(), entry, "TMPDIR="+t.TempDir())
-	var out lines
+	var out proc.Tail
 	cmd.Stdout, cmd.Stderr = &out, &out
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -160,24 +160,6 @@ func TestKilledTestTakesItsEngines(t *testing.T) {
 	_ = cmd.Process.Kill()
 	_ = cmd.Wait()
 	Until(t, "its engines being gone", 10*time.Second, func() bool { return len(Processes(entry)) == 0 })
-}
-
-// lines is a buffer that can be read while it is written.
-type lines struct {
-	mutex sync.Mutex
-	text  strings.Builder
-}
-
-func (l *lines) Write(text []byte) (int, error) {
-	l.mutex.Lock()
-	defer l.mutex.Unlock()
-	return l.text.Write(text)
-}
-
-func (l *lines) String() string {
-	l.mutex.Lock()
-	defer l.mutex.Unlock()
-	return l.text.String()
 }
 
 // What signals the pid signals the engine: the wrappers are gone by then.

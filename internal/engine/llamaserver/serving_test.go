@@ -115,8 +115,7 @@ func TestNobodyElseIsLetIn(t *testing.T) {
 
 func TestToolCalls(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tools.gguf")
-	say := "<tool_call>\n{\"name\": \"read_file\", \"arguments\": {\"path\": \"a.go\"}}\n</tool_call>"
-	if err := practice.Write(path, practice.Script{{When: []string{"SAY-TOOL"}, Say: say}, {When: []string{enginetest.Short}, Say: enginetest.Words}}, practice.Options{Tools: true}); err != nil {
+	if err := practice.Write(path, practice.Script{{When: []string{"SAY-TOOL"}, Say: practice.Call("read_file", "path", "a.go")}, {When: []string{enginetest.Short}, Say: enginetest.Words}}, practice.Options{Tools: true}); err != nil {
 		t.Fatal(err)
 	}
 	_, c := start(t, lifecycle.Spec{Path: path, Context: 4096, Slots: 1})

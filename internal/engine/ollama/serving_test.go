@@ -44,8 +44,7 @@ func user(text string) []delegate.Message {
 }
 
 func TestToolCalls(t *testing.T) {
-	say := "<tool_call>\n{\"name\": \"read_file\", \"arguments\": {\"path\": \"a.go\"}}\n</tool_call>"
-	_, c, _ := own(t, practice.Script{{When: []string{"SAY-TOOL"}, Say: say}}, practice.Options{Tools: true}, spec)
+	_, c, _ := own(t, practice.Script{{When: []string{"SAY-TOOL"}, Say: practice.Call("read_file", "path", "a.go")}}, practice.Options{Tools: true}, spec)
 	tools := []delegate.Tool{{Name: "read_file", Description: "reads a file", Schema: json.RawMessage(`{"type":"object","properties":{"path":{"type":"string"}},"required":["path"]}`)}}
 	got, err := c.Complete(t.Context(), delegate.Request{Messages: user("SAY-TOOL"), Tools: tools})
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 // Script is what the practice model says to the checks of Real.
 var Script = practice.Script{
 	{When: []string{"WHO-ARE-YOU"}, Say: "I am the practice model, and this is a whole sentence."},
-	{When: []string{"READ-BOTH"}, Say: "<tool_call>\n{\"name\":\"read_file\",\"arguments\":{\"path\":\"a.go\"}}\n</tool_call>\n<tool_call>\n{\"name\":\"read_file\",\"arguments\":{\"path\":\"b.go\"}}\n</tool_call>"},
+	{When: []string{"READ-BOTH"}, Say: practice.Call("read_file", "path", "a.go") + "\n" + practice.Call("read_file", "path", "b.go")},
 	{When: []string{"READ-BOTH", "PACKAGE-B"}, Say: "Both were read."},
 }
 

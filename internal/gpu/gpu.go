@@ -30,7 +30,7 @@ type Finder struct {
 // Default is the finder for this system. library names the NVML library to load; empty is the system's own.
 func Default(library string) Finder {
 	return Finder{
-		Nvidia: []capability.Prober{newNVML(library), newSMI(os.Getenv("PATH"))},
+		Nvidia: []capability.Prober{newNVML(library), newSMI(os.Getenv("PATH")).guarded()},
 		Others: platform(),
 	}
 }

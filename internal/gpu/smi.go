@@ -26,6 +26,12 @@ type smi struct {
 
 func newSMI(path string) *smi { return &smi{path: path, run: runTool} }
 
+// guarded gives up on a tool that can't be killed, because its driver holds it in the kernel. One that can is ended
+// before that.
+func (s *smi) guarded() *guarded {
+	return &guarded{name: "nvidia-smi", limit: 2 * HangLimit, probe: func() (capability.Probe, error) { return s.Probe(context.Background()) }}
+}
+
 // Columns to ask for; the second list is for tools that don't know all of the first.
 var (
 	smiColumns    = []string{"index", "uuid", "name", "memory.total", "memory.free", "driver_version", "display_active", "compute_cap", "mig.mode.current"}

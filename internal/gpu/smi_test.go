@@ -153,6 +153,24 @@ func TestAToolThatHangsIsGivenTwoSeconds(t *testing.T) {
 	}
 }
 
+func TestAToolThatCanNotBeKilledIsGivenUp(t *testing.T) {
+	release := make(chan struct{})
+	s := tool(t, "")
+	s.run = func(context.Context, string, ...string) ([]byte, error) {
+		<-release
+		return nil, errors.New("released")
+	}
+	g := s.guarded()
+	g.limit = time.Millisecond
+	if _, err := g.Probe(context.Background()); !errors.Is(err, ErrHung) || !strings.Contains(err.Error(), "nvidia-smi did not answer") {
+		t.Errorf("%v", err)
+	}
+	close(release)
+	for g.stuck.Load() {
+		time.Sleep(time.Millisecond)
+	}
+}
+
 func FuzzParseSMI(f *testing.F) {
 	f.Add("0, GPU-aaa, NVIDIA GeForce RTX 4090, 24564, 21910, 550.54.14, Enabled, 8.9, [N/A]", "GPU 0: A (UUID: GPU-aaa)\n  MIG 3g.20gb     Device  0: (UUID: MIG-1)", "GPU-aaa, 1, 2")
 	f.Add("\"", "", ",,")

@@ -83,6 +83,25 @@ func TestExpand(t *testing.T) {
 	}
 }
 
+// Each delegation makes the log longer: a folder that holds it would never be the same prompt twice.
+func TestTheDelegationLogIsGivenOnlyWhereItIsMeant(t *testing.T) {
+	dir := tree(t, map[string]string{
+		"a.go": "a", ".claude/workflow/delegation-log.jsonl": "{}", ".claude/workflow/delegation-log.1.jsonl": "{}", ".claude/workflow/plan.md": "p",
+		"sub/.claude/workflow/delegation-log.jsonl": "{}", "delegation-log.md": "mine",
+	})
+	for pattern, want := range map[string]string{
+		".":                                     ".claude/workflow/plan.md a.go delegation-log.md",
+		".claude":                               ".claude/workflow/plan.md",
+		"**/*.jsonl":                            "",
+		".claude/workflow/*.jsonl":              ".claude/workflow/delegation-log.1.jsonl .claude/workflow/delegation-log.jsonl",
+		".claude/workflow/delegation-log.jsonl": ".claude/workflow/delegation-log.jsonl",
+	} {
+		if set, _ := Expand(t.Context(), Options{Root: dir}, []string{pattern}); paths(set) != want {
+			t.Errorf("%s: %q, want %q", pattern, paths(set), want)
+		}
+	}
+}
+
 func TestRefused(t *testing.T) {
 	dir := tree(t, map[string]string{"a.go": "a", "blob": "a\x00b", ".env": "K", "key.txt": "-----BEGIN RSA PRIVATE KEY-----\n", "big.txt": strings.Repeat("x", 3000),
 		".gitignore": "dist\n", "dist/a.js": "x"})

@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"strings"
 
 	"github.com/bmatcuk/doublestar/v4"
 
 	"localllm/internal/hint"
+	layout "localllm/internal/paths"
 )
 
 // errEnough ends a walk.
@@ -78,7 +80,7 @@ func (w *walker) visit(name string, d fs.DirEntry, err error) error {
 		}
 		return nil
 	}
-	if ok, _ := doublestar.Match(w.glob, name); !ok {
+	if ok, _ := doublestar.Match(w.glob, name); !ok || w.ownLog(name) {
 		return nil
 	}
 	if w.ignores.match(name, false) {
@@ -86,6 +88,14 @@ func (w *walker) visit(name string, d fs.DirEntry, err error) error {
 		return nil
 	}
 	return w.take(name, d)
+}
+
+// ownLog reports a delegation log that a wider pattern comes across. Each delegation makes it longer: it would crowd out
+// what the task is about, and end each prompt's cache where it stands.
+func (w *walker) ownLog(name string) bool {
+	dir := path.Dir(layout.DelegationLog)
+	stem, _, _ := strings.Cut(path.Base(layout.DelegationLog), ".")
+	return !w.couldMatch(dir) && strings.HasPrefix(path.Base(name), stem) && (path.Dir(name) == dir || strings.HasSuffix(path.Dir(name), "/"+dir))
 }
 
 // couldMatch reports whether an excluded folder is what the pattern was about.

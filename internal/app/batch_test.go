@@ -3,6 +3,8 @@ package app
 import (
 	"encoding/json"
 	"errors"
+	"os"
+	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
@@ -53,5 +55,25 @@ func TestABatchIsCheckedWhole(t *testing.T) {
 	fine := &delegate.Task{Tasks: []delegate.Task{{Task: "a", OutputFiles: out("x"), Workdir: "one"}, {Task: "b", OutputFiles: out("x"), Workdir: "two"}}}
 	if _, err := spreadBatch(fine); err != nil {
 		t.Errorf("the same name in two folders: %v", err)
+	}
+}
+
+func TestReadRootsHaveToBeThere(t *testing.T) {
+	call := Call{Project: t.TempDir()}
+	if err := os.Mkdir(filepath.Join(call.Project, "more"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for want, task := range map[string]delegate.Task{
+		"":                       {ReadRoots: []string{"more", call.Project}},
+		"read_roots[1]":          {ReadRoots: []string{"more", "none"}},
+		"read_roots[0]":          {ReadRoots: []string{"more"}, Workdir: "more"},
+		"tasks[1].read_roots[0]": {Tasks: []delegate.Task{{}, {ReadRoots: []string{"/no/such/folder"}}}},
+		"tasks[0].workdir":       {Tasks: []delegate.Task{{Workdir: "none"}}},
+	} {
+		err := readRoots(call, &task)
+		var field *delegate.FieldError
+		if errors.As(err, &field) != (want != "") || field != nil && field.Field != want {
+			t.Errorf("%v, want one of %q", err, want)
+		}
 	}
 }

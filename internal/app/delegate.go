@@ -42,6 +42,9 @@ func (a *App) Delegate(ctx context.Context, t *delegate.Task, report func(Progre
 			return nil, err
 		}
 	}
+	if err := readRoots(callOf(ctx), t); err != nil {
+		return nil, err
+	}
 	if _, err := a.repairTree(root); err != nil {
 		a.warn(err.Error())
 	}
@@ -95,6 +98,28 @@ func folders(call Call, workdir string) (root, dir string, err error) {
 		return root, workdir, nil
 	}
 	return workdir, workdir, nil
+}
+
+// readRoots checks that the folders that a task may read besides are there: others would be passed over without a word.
+func readRoots(call Call, t *delegate.Task) error {
+	for i := range t.Tasks {
+		if err := readRoots(call, &t.Tasks[i]); err != nil {
+			return ofItem(i, err)
+		}
+	}
+	_, dir, err := folders(call, t.Workdir)
+	if err != nil {
+		return err
+	}
+	for i, root := range t.ReadRoots {
+		if !filepath.IsAbs(root) {
+			root = filepath.Join(dir, root)
+		}
+		if info, err := os.Stat(root); err != nil || !info.IsDir() {
+			return &delegate.FieldError{Field: fmt.Sprintf("read_roots[%d]", i), Want: fmt.Sprintf("takes an existing folder, and %s is none", root), Do: "name a folder, or leave it out"}
+		}
+	}
+	return nil
 }
 
 // repairTree puts back what a delegation that died in the middle had written.

@@ -88,7 +88,7 @@ func ignoreMissing(err error) error {
 	return err
 }
 
-// steers reports whether a coding agent would read a path as its configuration or instructions.
+// steers reports whether a coding agent would read a path as its configuration.
 func steers(rel string) bool {
 	first, _, _ := strings.Cut(strings.ToLower(rel), "/")
 	return slices.Contains([]string{".claude", ".opencode", ".codex", ".mcp.json", "opencode.json", "opencode.jsonc"}, first)

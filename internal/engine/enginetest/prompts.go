@@ -77,7 +77,7 @@ func cancelFrees(t *testing.T, a Adapter) {
 	for _, during := range []string{"prefill", "generating"} {
 		prompt := Long
 		if during == "prefill" {
-			prompt = strings.Repeat("different "+during, 1) + filler(a.Spec.Context*2)
+			prompt = "different " + during + filler(a.Spec.Context*2)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		_, err := c.Complete(ctx, delegate.Request{

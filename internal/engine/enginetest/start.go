@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -17,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"localllm/internal/engine/child"
 	"localllm/internal/proc"
 	"localllm/lifecycle"
 )
@@ -157,15 +157,6 @@ func imposter(t *testing.T) (port int, secrets *atomic.Int64) {
 	return port, secrets
 }
 
-func freePort() (int, error) {
-	l, err := net.Listen("tcp4", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port, nil
-}
-
 func portTaken(t *testing.T, a Adapter) {
 	taken, secrets := imposter(t)
 	first := true
@@ -175,7 +166,7 @@ func portTaken(t *testing.T, a Adapter) {
 			first = false
 			return taken, nil
 		}
-		return freePort()
+		return child.FreePort()
 	}}, h)
 	if strings.HasSuffix(server.Endpoint().URL, ":"+strconv.Itoa(taken)) {
 		t.Error("the other program's port is used")

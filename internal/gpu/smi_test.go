@@ -166,9 +166,7 @@ func TestAToolThatCanNotBeKilledIsGivenUp(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	close(release)
-	for g.stuck.Load() {
-		time.Sleep(time.Millisecond)
-	}
+	harness.Until(t, "the call's late end", 10*time.Second, func() bool { return !g.stuck.Load() })
 }
 
 func FuzzParseSMI(f *testing.F) {

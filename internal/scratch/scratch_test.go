@@ -36,16 +36,18 @@ func maker(layout paths.Layout) {
 	if err != nil {
 		panic(err)
 	}
-	line := `mkdir -p ro/deep; touch ro/deep/file; chmod -R a-w ro; (setsid sleep 300 >/dev/null 2>&1 & echo $! > pid.new); mv pid.new pid; exec sleep 300`
-	p, err := proc.Start(proc.Command{Path: "/bin/sh", Args: []string{"-c", line}, Dir: f.Path, Nonce: f.Nonce})
+	r, w, err := os.Pipe()
 	if err != nil {
 		panic(err)
 	}
-	for {
-		if _, err := os.Stat(filepath.Join(f.Path, "pid")); err == nil {
-			break
-		}
-		time.Sleep(time.Millisecond)
+	line := `mkdir -p ro/deep; touch ro/deep/file; chmod -R a-w ro; (setsid sleep 300 >/dev/null 2>&1 &); echo begun; exec sleep 300`
+	p, err := proc.Start(proc.Command{Path: "/bin/sh", Args: []string{"-c", line}, Dir: f.Path, Nonce: f.Nonce, Stdout: w})
+	if err != nil {
+		panic(err)
+	}
+	_ = w.Close()
+	if _, err := bufio.NewReader(r).ReadString('\n'); err != nil {
+		panic(err)
 	}
 	fmt.Println(f.Path, f.Nonce)
 	_ = p.Wait()

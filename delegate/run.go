@@ -176,8 +176,8 @@ type Runner struct {
 	Redact func(string) string
 	// MoreSlots lends a batch up to n of the endpoint's slots that nobody uses now, beside its own; nil lends all.
 	MoreSlots func(n int) (slots []int, release func())
-	// Score is the advice for a task, recorded and never obeyed.
-	Score func(Task) float64
+	// Score is the advice for a task whose first prompt had so many tokens (0: none was made), recorded and never obeyed.
+	Score func(task Task, prompt int) float64
 	// SaveText keeps a text that is too long to return and says where.
 	SaveText func(id, text string) (path string, err error)
 }
@@ -201,9 +201,6 @@ func (r *Runner) Run(ctx context.Context, job Job) (Result, error) {
 		return Result{}, err
 	}
 	d := newDelegation(r, job, checked)
-	if r.Score != nil {
-		d.res.Score = r.Score(d.Task)
-	}
 	ctx, cancel := context.WithTimeoutCause(ctx, time.Duration(d.Task.TimeoutS)*time.Second, errTimeUp)
 	defer cancel()
 	d.drive(ctx)

@@ -102,6 +102,9 @@ func (d *delegation) finish() (Result, error) {
 	if d.decode > 0 {
 		d.res.TokensPerSecond = math.Round(float64(d.res.Tokens.Generated)/d.decode.Seconds()*10) / 10
 	}
+	if d.Score != nil {
+		d.res.Score = d.Score(d.Task, d.first.Tokens)
+	}
 	entry := Entry{ID: d.ID, Started: d.started, Task: d.Task, Tries: len(d.res.Attempts)}
 	if d.last != nil {
 		v := &Verdict{Command: bounded(d.clean(d.command.String()), maxReason, " […]"), Exit: d.last.Exit, Seconds: seconds(d.last.Took), Tail: d.clean(lastBytes(d.last.Output, maxTail))}

@@ -189,7 +189,7 @@ func newBench(v *checker, answers ...string) *bench {
 	b := &bench{tree: &memory{files: map[string]string{"a.txt": "old\n"}, faults: map[string]error{}}, verify: v, log: &lines{},
 		model: &talker{answers: answers, limits: delegate.Limits{Context: 100_000, Slots: 1, Loopback: true, Engine: "fake", Model: "fake-1"}}}
 	v.tree = b.tree
-	b.Runner = &delegate.Runner{Completer: b.model, Source: b.tree, Tree: b.tree, Verifier: v, Locker: b.tree, Log: b.log, Score: func(delegate.Task) float64 { return 0.68 }}
+	b.Runner = &delegate.Runner{Completer: b.model, Source: b.tree, Tree: b.tree, Verifier: v, Locker: b.tree, Log: b.log, Score: scored}
 	return b
 }
 
@@ -211,3 +211,11 @@ var (
 )
 
 func (b *bench) did() string { return strings.Join(b.tree.log, " ") }
+
+// scored is the advice for a task whose prompt was made, and another for one that never came so far.
+func scored(_ delegate.Task, prompt int) float64 {
+	if prompt > 0 {
+		return 0.68
+	}
+	return 0.5
+}

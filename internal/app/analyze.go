@@ -142,9 +142,11 @@ func (a *App) history(ctx context.Context, root string, t scoring.Task) scoring.
 }
 
 // score is the advice that goes into a delegation's record; it is never obeyed.
-func (a *App) score(ctx context.Context, root string, t delegate.Task, to *target) scoring.Advice {
+func (a *App) score(ctx context.Context, root string, t delegate.Task, prompt int, to *target) scoring.Advice {
 	task := scoring.Task{
 		Text: t.Task, Type: cmp.Or(t.TaskType, "generate"), Model: to.limits.Model, Outputs: len(t.OutputFiles), Verify: len(t.Verify) > 0,
 	}
-	return scoring.Score(task, a.history(ctx, root, task), scoring.Fit(task, scoring.Size{Context: to.limits.Context}))
+	w := scoring.Fit(task, scoring.Size{PromptTokens: prompt, Context: to.limits.Context})
+	task.Prompt = w.Prompt
+	return scoring.Score(task, a.history(context.WithoutCancel(ctx), root, task), w)
 }

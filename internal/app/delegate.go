@@ -201,7 +201,7 @@ func (a *App) newWork(ctx context.Context, root, dir string, t *delegate.Task, t
 		Log:       a.entryLog(ctx, root, dir, bound, to, src),
 		Parses:    syntax.Check,
 		Redact:    redact.Text,
-		Score:     func(t delegate.Task) float64 { return a.score(ctx, root, t, to).Score },
+		Score:     func(t delegate.Task, prompt int) float64 { return a.score(ctx, root, t, prompt, to).Score },
 		SaveText:  a.saveText,
 	}
 	if !to.limits.Loopback {

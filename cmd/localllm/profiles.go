@@ -68,7 +68,7 @@ func profilesInit() *cobra.Command {
 				return err
 			}
 			if asJSON {
-				return printJSON(cmd.OutOrStdout(), map[string]any{"path": added.Path, "created": added.Created, "profiles": added.Profiles, "kept": added.Kept, "notes": told, "dry_run": dry})
+				return printJSON(cmd.OutOrStdout(), map[string]any{"path": added.Path, "created": added.Created, "profiles": added.Profiles, "kept": added.Kept, "notes": append([]string{}, told...), "dry_run": dry})
 			}
 			for _, line := range told {
 				fmt.Fprintln(os.Stderr, line)

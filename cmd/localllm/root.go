@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -63,7 +64,14 @@ func strict(cmd *cobra.Command) {
 	}
 	if check := cmd.Args; check != nil {
 		cmd.Args = func(cmd *cobra.Command, args []string) error {
-			if err := check(cmd, args); err != nil {
+			err := check(cmd, args)
+			if err != nil && !cmd.HasSubCommands() && len(args) > 0 && strings.HasPrefix(err.Error(), "unknown command") {
+				err = fmt.Errorf("%s takes no argument %q", cmd.CommandPath(), args[0])
+			}
+			if err == nil {
+				err = cmd.ValidateFlagGroups() // the library does so too, and calls it no usage error
+			}
+			if err != nil {
 				return &usageError{fmt.Errorf("%w (see «%s --help»)", err, cmd.CommandPath())}
 			}
 			return nil

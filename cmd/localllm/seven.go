@@ -176,6 +176,9 @@ func ledgerCommand() []*cobra.Command {
 		Use: "ledger", Short: "list single delegations with their tokens and costs", GroupID: "look", Args: cobra.NoArgs,
 		Example: "  localllm ledger\n  localllm ledger --since 7d --json\n  localllm ledger --last 200",
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if cmd.Flags().Changed("by") { // the list has no groups
+				return &usageError{errors.New("unknown flag: --by (see «localllm ledger --help»)")}
+			}
 			if last < 0 {
 				return &usageError{fmt.Errorf("--last takes a whole number from 0, not %d", last)}
 			}

@@ -13,6 +13,7 @@ import (
 
 	"localllm/capability"
 	"localllm/internal/keeper"
+	"localllm/internal/scratch"
 	"localllm/internal/survey"
 	"localllm/lifecycle"
 )
@@ -83,6 +84,7 @@ func (a *App) checkFolders() Check {
 }
 
 func (a *App) checkLeftovers() Check {
+	scratch.Sweep(a.layout)
 	if err := keeper.Repair(a.layout); err != nil {
 		return Check{"leftovers", CheckBroken, err.Error(), nil}
 	}

@@ -247,3 +247,25 @@ func TestPersistIsTakenBackByWhoAskedForIt(t *testing.T) {
 		t.Error("a persisted engine went with its session")
 	}
 }
+
+// `sh -c 'localllm enable; localllm disable'`: the shell becomes its last command.
+func TestAShellThatBecameItsLastCommand(t *testing.T) {
+	l := lab.New(t, false)
+	c := l.Client()
+	was, err := session.WhilePID(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Enable(t.Context(), request(l, was, "m")); err != nil {
+		t.Fatal(err)
+	}
+	parent, err := session.WhilePID(os.Getppid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := c.Disable(t.Context(), keeper.DisableRequest{Session: parent})
+	if err != nil || !got.Stopped || len(got.SessionsLeft) != 0 {
+		t.Errorf("%+v, %v", got, err)
+	}
+	l.NothingLeft(soon)
+}

@@ -120,7 +120,9 @@ func (c *Client) dropSession(b session.Binding, s lifecycle.Situation) (persistB
 		c.forget(h)
 	}
 	for _, o := range s.Leases {
-		if o.Belongs(process(b.Client), b.Session) {
+		// A shell puts the last command of `sh -c` in its own place: what was bound to the shell is bound to us then.
+		ours := o.Kind == lifecycle.Bound && o.Client.Is(self())
+		if ours || o.Belongs(process(b.Client), b.Session) {
 			persistBy = persistBy || o.Client.Is(s.Wanted.PersistBy)
 			f.remove(o.ID)
 		}

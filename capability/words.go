@@ -135,7 +135,7 @@ func (p picker) machineReasons() []string {
 		}
 	}
 	if len(p.places) > 0 && len(p.places[0].devices) == 0 {
-		out = append(out, "no usable GPU was found: models run on the processor")
+		out = append(out, "no usable GPU was found: models run on the processor, slowly")
 	}
 	for _, m := range p.survey.Machine.GPUs {
 		if busy := holders(m); busy != "" {

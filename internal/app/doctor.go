@@ -93,7 +93,7 @@ func (a *App) checkLeftovers() Check {
 
 func checkGPU(r *capability.Report) Check {
 	if len(r.Hardware.GPUs) == 0 {
-		return Check{"GPU", CheckWarning, "none was found: models run on the processor", r.Notes}
+		return Check{"GPU", CheckWarning, "none was found: models run on the processor, slowly", r.Notes}
 	}
 	names := make([]string, 0, len(r.Hardware.GPUs))
 	for _, g := range r.Hardware.GPUs {
@@ -136,7 +136,7 @@ func checkModel(ctx context.Context, r *capability.Report) Check {
 	if planned, ok := plannedBytes(ctx, *r.Recommended); ok {
 		c.Detail += fmt.Sprintf("; our estimate %s, llama.cpp's own dry run %s", capability.GiB(r.Recommended.NeedBytes), capability.GiB(planned))
 	}
-	if !r.CanEnable {
+	if !r.CanEnable || !r.Recommended.Installed {
 		c.State, c.Mend = CheckWarning, r.Hints
 	}
 	return c

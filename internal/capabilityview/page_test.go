@@ -54,7 +54,7 @@ func workstation() capability.Report {
 // bare is a machine where nothing can be enabled.
 func bare() capability.Report {
 	return capability.Report{
-		Reasons:  []string{"no usable GPU was found: models run on the processor", "neither Ollama nor llama-server is installed"},
+		Reasons:  []string{"no usable GPU was found: models run on the processor, slowly", "neither Ollama nor llama-server is installed"},
 		Hints:    []string{"install one: localllm setup"},
 		Hardware: capability.Machine{OS: "linux", Arch: "arm64", CPU: capability.CPU{Cores: 4}},
 		Class:    capability.VRAMClass{Name: "CPU only"},

@@ -129,7 +129,7 @@ func Decide(s Situation, ask Ask) Verdict {
 		}
 		return v
 	}
-	suits := ask.suits(*v.Running)
+	suits := ask.suits(*v.Running, s.Wanted, len(v.Holders) > 0)
 	switch {
 	case suits && ask.Broken && len(ask.Choices) > 0:
 		v.Move = Replace
@@ -150,11 +150,15 @@ func Decide(s Situation, ask Ask) Verdict {
 	return v
 }
 
-func (a Ask) suits(running Spec) bool {
+// suits reports whether what runs does. What is only a step down from the first choice does where somebody else holds
+// it, and where that first choice was tried already: else a wish for a larger context would never be granted.
+func (a Ask) suits(running Spec, wanted Wanted, others bool) bool {
 	if a.Match != nil && a.Match.Accepts(running) {
 		return true
 	}
-	return slices.ContainsFunc(a.Choices, running.Serves)
+	which := slices.IndexFunc(a.Choices, running.Serves)
+	tried := which > 0 && len(wanted.Choices) > 0 && wanted.Choices[0].Serves(a.Choices[0])
+	return which == 0 || which > 0 && (others || tried)
 }
 
 func (s Spec) describe() string {

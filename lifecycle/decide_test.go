@@ -36,6 +36,8 @@ func TestDecide(t *testing.T) {
 	noKeeper.Keeper = false
 	loading := runs(small)
 	loading.Status.Spec, loading.Status.State = nil, Loading
+	steppedDown := runs(small, held(us))
+	steppedDown.Wanted.Choices = []Spec{large, small}
 	task := held(us)
 	task.Kind = Task
 	orphan := held(them)
@@ -59,6 +61,8 @@ func TestDecide(t *testing.T) {
 		{"what was pending replaces what runs", pending, Ask{Choices: []Spec{other}}, Replace},
 		{"a larger context serves a smaller wish", runs(large, held(them)), Ask{Choices: []Spec{small}}, Join},
 		{"a later choice runs", runs(small, held(them)), Ask{Choices: []Spec{large, small}}, Join},
+		{"a later choice runs, and nobody else needs it", runs(small, held(us)), Ask{Choices: []Spec{large, small}}, Replace},
+		{"a later choice runs, after the same wish", steppedDown, Ask{Choices: []Spec{large, small}}, Join},
 		{"a smaller context does not serve", runs(small, held(them)), Ask{Choices: []Spec{large}}, Refuse},
 		{"more slots serve", runs(slots4, held(them)), Ask{Choices: []Spec{{Engine: LlamaServer, Model: "a", Context: 8192, Slots: 1}}}, Join},
 		{"fewer slots don't", runs(small, held(them)), Ask{Choices: []Spec{slots4}}, Refuse},

@@ -229,6 +229,9 @@ func (a *App) finishEnable(ctx context.Context, in *request.Enable, got *keeper.
 		Memory: Memory{st.Memory.EstimatedBytes, st.Memory.MeasuredBytes},
 		Why:    orEmpty(got.Why), Warnings: orEmpty(got.Warnings),
 	}
+	if in.Context > out.Context {
+		out.Warnings = append(out.Warnings, fmt.Sprintf("the context is %d tokens, and %d were asked for", out.Context, in.Context))
+	}
 	// Who joins an engine that somebody has persisted is told so, whether or not the keeper has noted it yet.
 	if now, err := a.client.Status(ctx); err == nil {
 		out.Persist = out.Persist || now.Persist

@@ -52,6 +52,21 @@ func TestEnableInTheBackground(t *testing.T) {
 		t.Errorf("the same again: %+v", done)
 	}
 
+	// A wish for more is granted where nobody else needs what runs; the model's own limit is told.
+	var larger struct {
+		Context  int      `json:"context"`
+		Started  string   `json:"started"`
+		Warnings []string `json:"warnings"`
+	}
+	m.into(&larger, append([]string{"enable", "--model", model, "--context", "1000000", "--json"}, while...)...)
+	if larger.Context != 32768 || larger.Started != "cold" || len(larger.Warnings) == 0 {
+		t.Errorf("a larger context: %+v", larger)
+	}
+	m.into(&larger, append([]string{"enable", "--model", model, "--context", "32768", "--json"}, while...)...)
+	if larger.Context != 32768 || larger.Started != "joined" || len(larger.Warnings) != 0 {
+		t.Errorf("the same again: %+v", larger)
+	}
+
 	// Whoever comes after one that persists it is told that it stays.
 	m.ok(append([]string{"enable", "--persist"}, while...)...)
 	var after enabledSeen

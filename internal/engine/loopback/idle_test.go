@@ -2,10 +2,50 @@ package loopback
 
 import (
 	"bufio"
+	"io"
 	"net"
 	"net/http"
+	"strings"
 	"testing"
 )
+
+// An engine hangs up on an idle connection while the next request goes out on it: net/http makes such a request again
+// only where nothing of it was written, or the end was read before the writing failed.
+func TestRequestCutOffByAnEngineThatHangsUp(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer conn.Close()
+				r := bufio.NewReader(conn)
+				for answered := 0; ; answered++ {
+					req, err := http.ReadRequest(r)
+					if err != nil || answered == 1 {
+						return // in the middle of the body
+					}
+					_, _ = io.Copy(io.Discard, req.Body)
+					_, _ = conn.Write([]byte("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"))
+				}
+			}()
+		}
+	}()
+	client := Client()
+	defer client.CloseIdleConnections()
+	large := strings.Repeat("a prompt ", 1<<19)
+	for i := range 60 {
+		if err := JSON(t.Context(), client, "http://"+listener.Addr().String()+"/x", "", large, nil); err != nil {
+			t.Fatalf("request %d: %v", i, err)
+		}
+	}
+}
 
 // An engine hangs up on an idle connection just as the next request goes out on it.
 func TestRequestOnAConnectionThatWasJustClosed(t *testing.T) {

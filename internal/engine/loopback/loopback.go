@@ -115,6 +115,16 @@ func Request(ctx context.Context, address, key string, body any) (*http.Request,
 // Do sends req and returns the response if it is a success; else an *Error. The caller closes the body.
 func Do(client *http.Client, req *http.Request) (*http.Response, error) {
 	resp, err := client.Do(req)
+	if cutOff(err) && req.GetBody != nil && req.Context().Err() == nil {
+		body, berr := req.GetBody()
+		if berr != nil {
+			return nil, berr
+		}
+		client.CloseIdleConnections()
+		req = req.Clone(req.Context())
+		req.Body = body
+		resp, err = client.Do(req)
+	}
 	if err != nil {
 		// The address is ours and says nothing to the user; the cause underneath does.
 		var wrapped *url.Error
@@ -129,6 +139,13 @@ func Do(client *http.Client, req *http.Request) (*http.Response, error) {
 	defer resp.Body.Close()
 	text, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10))
 	return nil, Refusal(resp.StatusCode, text)
+}
+
+// cutOff reports whether a request did not go out whole: the engine hung up on the idle connection that it went out on.
+// net/http asks again only where none of it had gone out.
+func cutOff(err error) bool {
+	var op *net.OpError
+	return errors.As(err, &op) && (op.Op == "write" || op.Op == "readfrom")
 }
 
 // Refusal reads an error body of llama-server's, OpenAI's or Ollama's shape.

@@ -10,6 +10,10 @@ import (
 // there and passes on what it has, which the gate then refuses.
 const MaxReplyBytes = 4 << 20
 
+// Overlong reports whether so many bytes of an answer, its thinking and calls among them, are more than is ever read.
+// An adapter ends the stream then, and says FinishLength.
+func Overlong(bytes int) bool { return bytes > MaxReplyBytes }
+
 // maxFences bounds what is remembered of a reply that is nothing but fences.
 const maxFences = 20000
 

@@ -50,8 +50,10 @@ type piece struct {
 	Thinking  string          `json:"thinking"`
 	Signature string          `json:"signature"`
 
-	raw   json.RawMessage // as it began
-	parts strings.Builder // of a call's input
+	raw      json.RawMessage // as it began
+	text     strings.Builder
+	thinking strings.Builder
+	parts    strings.Builder // of a call's input
 }
 
 // answer gathers one answer.
@@ -60,6 +62,7 @@ type answer struct {
 	say    func(delegate.Generating)
 	pieces []*piece
 	places map[int]*piece
+	size   int // bytes of the pieces
 	counts struct{ input, created, read, generated int }
 	out    delegate.Completion
 	state  delegate.Generating
@@ -141,7 +144,9 @@ func (a *answer) Event(e sse.Event) error {
 			a.start(v.Message)
 		}
 	case "content_block_start":
-		return a.open(v.Index, v.Block)
+		if err := a.open(v.Index, v.Block); err != nil {
+			return err
+		}
 	case "content_block_delta":
 		a.grow(v)
 	case "message_delta":
@@ -151,6 +156,10 @@ func (a *answer) Event(e sse.Event) error {
 		a.count(v.Usage)
 	case "message_stop":
 		a.ended = true
+		return sse.ErrStop
+	}
+	if delegate.Overlong(a.size) {
+		a.out.Finish, a.ended = delegate.FinishLength, true
 		return sse.ErrStop
 	}
 	return nil
@@ -166,6 +175,9 @@ func (a *answer) open(index int, raw json.RawMessage) error {
 	if len(a.pieces) >= mostBlocks {
 		return a.client.Bad("the answer has too many blocks", nil)
 	}
+	p.text.WriteString(p.Text)
+	p.thinking.WriteString(p.Thinking)
+	a.size += len(raw)
 	if a.places == nil {
 		a.places = map[int]*piece{}
 	}
@@ -186,9 +198,10 @@ func (a *answer) grow(v event) {
 	if p == nil {
 		return
 	}
-	p.Text += v.Delta.Text
-	p.Thinking += v.Delta.Thinking
+	p.text.WriteString(v.Delta.Text)
+	p.thinking.WriteString(v.Delta.Thinking)
 	p.Signature += v.Delta.Signature
+	a.size += len(v.Delta.Text) + len(v.Delta.Thinking) + len(v.Delta.Signature) + len(v.Delta.Partial)
 	p.parts.WriteString(v.Delta.Partial)
 	a.state.ThinkingChars += len(v.Delta.Thinking)
 	a.moved()
@@ -202,7 +215,7 @@ func (a *answer) completion() delegate.Completion {
 	for _, p := range a.pieces {
 		switch p.Type {
 		case "text":
-			text.WriteString(p.Text)
+			text.WriteString(p.text.String())
 		case "tool_use":
 			out.Calls = append(out.Calls, delegate.ToolCall{ID: p.ID, Name: p.Name, Arguments: a.client.Scrub(p.arguments())})
 		case "thinking", "redacted_thinking":
@@ -237,15 +250,15 @@ func (p *piece) arguments() string {
 // thought is a thinking block to send back. One that came whole goes back byte for byte.
 func (p *piece) thought() json.RawMessage {
 	var began piece
-	if json.Unmarshal(p.raw, &began) == nil && began.Thinking == p.Thinking && began.Signature == p.Signature {
-		if p.Type == "thinking" && p.Thinking == "" && p.Signature == "" {
+	if json.Unmarshal(p.raw, &began) == nil && began.Thinking == p.thinking.String() && began.Signature == p.Signature {
+		if p.Type == "thinking" && began.Thinking == "" && p.Signature == "" {
 			return nil
 		}
 		return p.raw
 	}
 	whole := map[string]any{}
 	_ = json.Unmarshal(p.raw, &whole) // what a provider added beside stays
-	whole["thinking"], whole["signature"] = p.Thinking, p.Signature
+	whole["thinking"], whole["signature"] = p.thinking.String(), p.Signature
 	kept, _ := json.Marshal(whole)
 	return kept
 }

@@ -87,6 +87,7 @@ type answer struct {
 	text     strings.Builder
 	thinking strings.Builder
 	calls    []delegate.ToolCall
+	size     int // bytes of all that
 	out      delegate.Completion
 	state    delegate.Generating
 	ended    bool
@@ -121,6 +122,7 @@ func (a *answer) take(e sse.Event) error {
 	for _, choice := range k.Choices {
 		a.text.WriteString(choice.Delta.Content)
 		a.thinking.WriteString(choice.Delta.Reasoning)
+		a.size += len(choice.Delta.Content) + len(choice.Delta.Reasoning)
 		for _, d := range choice.Delta.Calls {
 			a.toolCall(d)
 		}
@@ -140,6 +142,10 @@ func (a *answer) take(e sse.Event) error {
 		a.out.Prefill, a.out.Decode = milliseconds(t.PromptMS), milliseconds(t.PredictedMS)
 		a.out.Tokens.Prompt, a.out.Tokens.Cached = t.Cached+t.Prompt, t.Cached
 	}
+	if delegate.Overlong(a.size) {
+		a.out.Finish, a.ended = delegate.FinishLength, true
+		return sse.ErrStop
+	}
 	return nil
 }
 
@@ -158,6 +164,7 @@ func (a *answer) toolCall(d call) {
 	}
 	t.Name += d.Function.Name
 	t.Arguments += d.Function.Arguments
+	a.size += len(d.Function.Arguments)
 }
 
 func (a *answer) completion() delegate.Completion {

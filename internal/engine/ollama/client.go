@@ -111,6 +111,7 @@ func (c *Client) Complete(ctx context.Context, r delegate.Request) (delegate.Com
 	var text, thinking strings.Builder
 	var calls []delegate.ToolCall
 	var last *api.ChatResponse
+	size := 0
 	err := c.api.Chat(ctx, c.request(r), func(k api.ChatResponse) error {
 		text.WriteString(k.Message.Content)
 		thinking.WriteString(k.Message.Thinking)
@@ -120,6 +121,10 @@ func (c *Client) Complete(ctx context.Context, r delegate.Request) (delegate.Com
 				return err
 			}
 			calls = append(calls, delegate.ToolCall{ID: call.ID, Name: call.Function.Name, Arguments: string(arguments)})
+			size += len(arguments)
+		}
+		if size += len(k.Message.Content) + len(k.Message.Thinking); delegate.Overlong(size) {
+			return errEnough
 		}
 		if k.Done {
 			last = &k
@@ -134,6 +139,10 @@ func (c *Client) Complete(ctx context.Context, r delegate.Request) (delegate.Com
 	out := delegate.Completion{Text: text.String(), Calls: calls, Model: c.endpoint.Model}
 	if r.Think && thinking.Len() > 0 {
 		out.Thinking, _ = json.Marshal(thinking.String())
+	}
+	if errors.Is(err, errEnough) {
+		out.Finish = delegate.FinishLength
+		return out, nil
 	}
 	if err != nil {
 		return out, refusal(err)
@@ -150,6 +159,9 @@ func (c *Client) Complete(ctx context.Context, r delegate.Request) (delegate.Com
 	c.learn(r, out.Tokens.Prompt)
 	return out, nil
 }
+
+// errEnough ends the stream of an answer that is longer than any that is read.
+var errEnough = errors.New("the answer is too long")
 
 func counts(m api.Metrics) delegate.Tokens {
 	t := delegate.Tokens{Prompt: m.PromptEvalCount, Generated: m.EvalCount}

@@ -106,6 +106,7 @@ type answer struct {
 	field    string            // of the reasoning
 	details  []json.RawMessage // OpenRouter's, which it wants back as they were
 	calls    []delegate.ToolCall
+	size     int         // bytes of all that
 	places   map[int]int // index in the stream → place in calls
 	out      delegate.Completion
 	state    delegate.Generating
@@ -137,6 +138,10 @@ func (a *answer) Event(e sse.Event) error {
 		return a.client.Told(e.Data)
 	}
 	a.take(k, false)
+	if delegate.Overlong(a.size) {
+		a.out.Finish, a.ended = delegate.FinishLength, true
+		return sse.ErrStop
+	}
 	return nil
 }
 
@@ -184,6 +189,7 @@ func (a *answer) take(k chunk, whole bool) {
 
 func (a *answer) turn(t turn) {
 	a.text.WriteString(string(t.Content))
+	a.size += len(t.Content) + len(t.ReasoningContent) + len(t.Reasoning) + len(t.ReasoningDetails)
 	switch {
 	case t.ReasoningContent != "":
 		a.field = "reasoning_content"
@@ -273,6 +279,7 @@ func (a *answer) toolCall(c call) {
 	}
 	t.Name += c.Function.Name
 	t.Arguments += string(c.Function.Arguments)
+	a.size += len(c.Function.Arguments)
 }
 
 func (a *answer) completion() delegate.Completion {

@@ -54,7 +54,7 @@ const (
 )
 
 // maxAnswer bounds an answer that comes in one piece, in bytes.
-const maxAnswer = 64 << 20
+const maxAnswer = 8 << 20
 
 // Client talks to one endpoint. Its methods may be called from many goroutines.
 type Client struct {
@@ -207,16 +207,22 @@ func (c *Client) whole(ctx context.Context, route string, body, out any) error {
 	return c.decode(resp, out)
 }
 
+// body reads an answer that comes in one piece.
+func (c *Client) body(resp *http.Response) ([]byte, error) {
+	data, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
+	if err == nil && len(data) > maxAnswer {
+		return nil, &Error{Profile: c.Profile, Kind: Broken, Message: fmt.Sprintf("the answer is longer than %d MiB", maxAnswer>>20)}
+	}
+	return data, err
+}
+
 func (c *Client) decode(resp *http.Response, out any) error {
 	if kind := mediaType(resp); kind != "application/json" {
 		return c.wrongType(resp)
 	}
-	data, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
+	data, err := c.body(resp)
 	if err != nil {
 		return c.failure(err)
-	}
-	if len(data) > maxAnswer {
-		return &Error{Profile: c.Profile, Kind: Broken, Message: "the answer is too large"}
 	}
 	if err := json.Unmarshal(data, out); err != nil {
 		return &Error{Profile: c.Profile, Kind: Broken, Message: "the answer is no valid JSON", cause: err}

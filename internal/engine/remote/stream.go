@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -89,9 +88,13 @@ func (c *Client) read(ctx context.Context, route string, body any, r Reply, w *w
 	defer resp.Body.Close()
 	switch mediaType(resp) {
 	case "application/json":
-		data, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
-		if err != nil {
+		data, err := c.body(resp)
+		var told *Error
+		if err != nil && !errors.As(err, &told) {
 			return c.broke(err)
+		}
+		if err != nil {
+			return err
 		}
 		return r.Whole(data)
 	case "text/event-stream":

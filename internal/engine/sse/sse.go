@@ -11,7 +11,7 @@ import (
 )
 
 // MaxEvent bounds the data of one event, in bytes. A hostile or broken server must not fill our memory.
-const MaxEvent = 16 << 20
+const MaxEvent = 8 << 20
 
 // ErrTooLarge means that an event was over MaxEvent.
 var ErrTooLarge = errors.New("an event of the stream is too large")

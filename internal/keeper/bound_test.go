@@ -51,6 +51,10 @@ func TestBoundLeaseFollowsItsShell(t *testing.T) {
 	if _, err := c.Enable(t.Context(), request(l, two, "m")); err != nil {
 		t.Fatal(err)
 	}
+	stranger, _ := shell(t)
+	if got, err := c.Disable(t.Context(), keeper.DisableRequest{Session: stranger}); err != nil || got.Disabled || got.Stopped || !strings.Contains(got.Reason, "held by") {
+		t.Errorf("a session that holds nothing: %+v, %v", got, err)
+	}
 	c.Close() // a command's end is not the end of its shell
 	endOne()
 	lab.Eventually(t, soon, "one lease is left", func() (bool, any) {

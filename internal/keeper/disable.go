@@ -20,7 +20,7 @@ type DisableRequest struct {
 
 // Disabled is what came of it.
 type Disabled struct {
-	Disabled     bool // there was something to let go of
+	Disabled     bool // the session held the engine, or stops it
 	Stopped      bool // our server ended
 	Unloaded     bool // our model was unloaded
 	Reason       string
@@ -68,21 +68,22 @@ func (c *Client) letGo(ctx context.Context, r DisableRequest) (out *Disabled, wa
 	if err != nil {
 		return nil, 0, err
 	}
-	wasPersistBy := c.dropSession(r.Session, s)
+	held, wasPersistBy := c.dropSession(r.Session, s)
 	if s.Leases, err = f.observe(); err != nil {
 		return nil, 0, err
 	}
 	out.SessionsLeft = live(s.Leases)
-	out.Disabled = s.Running() != nil
+	out.Disabled = held && s.Running() != nil
 	if !s.Keeper || s.Running() == nil && s.Status.State != lifecycle.Stopping && s.Status.State != lifecycle.Failed {
 		out.Reason = "no engine is enabled"
 		return out, 0, nil
 	}
 	w := s.Wanted
-	stop, reason := stopWanted(r, len(out.SessionsLeft), w, out.SessionsLeft)
+	stop, reason := stopWanted(r, out.SessionsLeft)
 	out.Reason = reason
 	switch {
 	case stop:
+		out.Disabled = s.Running() != nil
 		w.Generation, w.Stop, w.Persist = max(w.Generation, s.Status.Generation)+1, true, false
 		return out, w.Generation, f.writeWanted(w)
 	case r.StopEngine != nil && !*r.StopEngine && len(out.SessionsLeft) == 0:
@@ -95,7 +96,8 @@ func (c *Client) letGo(ctx context.Context, r DisableRequest) (out *Disabled, wa
 	return out, 0, nil
 }
 
-func stopWanted(r DisableRequest, left int, w lifecycle.Wanted, holders []lifecycle.Lease) (bool, string) {
+func stopWanted(r DisableRequest, holders []lifecycle.Lease) (bool, string) {
+	left := len(holders)
 	switch {
 	case r.StopEngine != nil && !*r.StopEngine && left == 0:
 		return false, "the engine stays loaded, as asked, until the next disable"
@@ -104,15 +106,15 @@ func stopWanted(r DisableRequest, left int, w lifecycle.Wanted, holders []lifecy
 	case left == 0:
 		return true, "no other session holds the engine"
 	case r.Force:
-		return true, fmt.Sprintf("stopped by force under %d other session(s)", left)
+		return true, "stopped by force under " + lifecycle.Labels(holders)
 	default:
 		return false, "still held by " + lifecycle.Labels(holders)
 	}
 }
 
-// dropSession ends every lease of the session, and reports whether it was the one that made the engine persist. The
-// caller holds the folder's lock.
-func (c *Client) dropSession(b session.Binding, s lifecycle.Situation) (persistBy bool) {
+// dropSession ends every lease of the session, and reports whether there was one, and whether it was the one that made
+// the engine persist. The caller holds the folder's lock.
+func (c *Client) dropSession(b session.Binding, s lifecycle.Situation) (held, persistBy bool) {
 	f := c.folder()
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -123,11 +125,11 @@ func (c *Client) dropSession(b session.Binding, s lifecycle.Situation) (persistB
 		// A shell puts the last command of `sh -c` in its own place: what was bound to the shell is bound to us then.
 		ours := o.Kind == lifecycle.Bound && o.Client.Is(self())
 		if ours || o.Belongs(process(b.Client), b.Session) {
-			persistBy = persistBy || o.Client.Is(s.Wanted.PersistBy)
+			held, persistBy = true, persistBy || o.Client.Is(s.Wanted.PersistBy)
 			f.remove(o.ID)
 		}
 	}
-	return persistBy
+	return held, persistBy
 }
 
 // awaitOff waits until the engine of the generation before stop's is gone.

@@ -215,7 +215,7 @@ func (k *keeper) takeDown(r *running) *lifecycle.Release {
 		rel.HeldBy = k.o.Holders(context.Background())
 	}
 	rel.Bytes = lifecycle.Taken(now, r.loaded)
-	if rel.Bytes == 0 && rel.Back {
+	if rel.Bytes == 0 && rel.Back && (rel.Process || rel.Model) {
 		rel.Bytes = max(r.memory.MeasuredBytes, r.memory.EngineBytes)
 	}
 	rel.MS = time.Since(begin).Milliseconds()

@@ -94,7 +94,7 @@ func (a *App) batch(ctx context.Context, t *delegate.Task, report func(Progress)
 		}
 		if err != nil { // what the groups before this one have written is told all the same
 			for _, i := range groups[d] {
-				out.Results[i] = notBegun(ctx, err)
+				out.Results[i] = notBegun(ctx, t.Tasks[i], err)
 			}
 		}
 	}
@@ -110,14 +110,17 @@ func (a *App) batch(ctx context.Context, t *delegate.Task, report func(Progress)
 }
 
 // notBegun is the result of a task of a batch whose endpoint or folder could not be had.
-func notBegun(ctx context.Context, err error) delegate.Result {
-	status := delegate.Refused
+func notBegun(ctx context.Context, t delegate.Task, err error) delegate.Result {
+	res := delegate.Result{
+		Status: delegate.Refused, Reason: err.Error(), Hint: strings.Join(hint.Of(err), "; "), Files: []delegate.FileChange{}, Attempts: []delegate.Attempt{},
+	}
 	if ctx.Err() != nil {
-		status = delegate.Cancelled
+		res.Status = delegate.Cancelled
 	}
-	return delegate.Result{
-		Status: status, Reason: err.Error(), Hint: strings.Join(hint.Of(err), "; "), Files: []delegate.FileChange{}, Attempts: []delegate.Attempt{},
+	if t.Mode == delegate.ModeAgent {
+		res.AgentRun = &delegate.AgentRun{}
 	}
+	return res
 }
 
 // group runs the tasks with these numbers, which go to the same place.

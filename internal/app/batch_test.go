@@ -1,6 +1,7 @@
 package app
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"testing"
 
 	"localllm/delegate"
+	"localllm/internal/hint"
 )
 
 // A batch's dry_run that was not handed on once wrote files.
@@ -75,5 +77,30 @@ func TestReadRootsHaveToBeThere(t *testing.T) {
 		if errors.As(err, &field) != (want != "") || field != nil && field.Field != want {
 			t.Errorf("%v, want one of %q", err, want)
 		}
+	}
+	// A batch's own are relative to the folder of each of its tasks.
+	if err := os.Mkdir(filepath.Join(call.Project, "more", "lib"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	batch := &delegate.Task{ReadRoots: []string{"lib"}, Tasks: []delegate.Task{{Task: "a", Workdir: "more"}}}
+	batch, err := spreadBatch(batch)
+	if err == nil {
+		err = readRoots(call, batch)
+	}
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// A task of a batch that could not begin says so in the fields that its mode has.
+func TestATaskThatWasNotBegun(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	why := hint.New("no engine is enabled", "enable one")
+	if r := notBegun(ctx, delegate.Task{}, why); r.OK || r.Status != delegate.Refused || r.Hint != "enable one" || r.Files == nil || r.Attempts == nil || r.AgentRun != nil {
+		t.Errorf("%+v", r)
+	}
+	cancel()
+	if r := notBegun(ctx, delegate.Task{Mode: delegate.ModeAgent}, why); r.Status != delegate.Cancelled || r.AgentRun == nil {
+		t.Errorf("%+v", r)
 	}
 }

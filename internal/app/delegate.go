@@ -101,11 +101,15 @@ func folders(call Call, workdir string) (root, dir string, err error) {
 }
 
 // readRoots checks that the folders that a task may read besides are there: others would be passed over without a word.
+// A batch's own are those of its tasks by now, each relative to that task's folder.
 func readRoots(call Call, t *delegate.Task) error {
-	for i := range t.Tasks {
-		if err := readRoots(call, &t.Tasks[i]); err != nil {
-			return ofItem(i, err)
+	if len(t.Tasks) > 0 {
+		for i := range t.Tasks {
+			if err := readRoots(call, &t.Tasks[i]); err != nil {
+				return ofItem(i, err)
+			}
 		}
+		return nil
 	}
 	_, dir, err := folders(call, t.Workdir)
 	if err != nil {

@@ -93,7 +93,8 @@ func judgeProfile(r *capability.Report, e capability.EngineInfo) {
 		r.Hints = []string{fmt.Sprintf("say profile %q in delegate", e.Name)}
 		return
 	}
-	r.Reasons = []string{fmt.Sprintf("profile %s can't be used: %s", e.Name, e.Detail)}
+	why := strings.TrimPrefix(e.Detail, "profile "+e.Name+": ") // errors of an endpoint name it too
+	r.Reasons = []string{fmt.Sprintf("profile %s can't be used: %s", e.Name, why)}
 	r.Hints = []string{"localllm profiles test " + e.Name}
 }
 

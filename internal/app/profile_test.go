@@ -187,7 +187,7 @@ model = "m"
 	if err := a.addProfiles(ctx, r, "good"); err != nil || !r.CanEnable || r.Recommended != nil || len(r.Models) != 0 {
 		t.Errorf("%+v %v", r, err)
 	}
-	if err := a.addProfiles(ctx, r, "gone"); err != nil || r.CanEnable || len(r.Reasons) != 1 || !strings.Contains(r.Reasons[0], "nothing listens") {
+	if err := a.addProfiles(ctx, r, "gone"); err != nil || r.CanEnable || len(r.Reasons) != 1 || !strings.Contains(r.Reasons[0], "nothing listens") || strings.Count(r.Reasons[0], "gone") != 1 {
 		t.Errorf("%+v %v", r, err)
 	}
 	if err := a.addProfiles(ctx, r, "none"); err == nil {

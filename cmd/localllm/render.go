@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"localllm/capability"
@@ -43,7 +44,9 @@ func render(w io.Writer, out any) error {
 		renderTask(&b, r)
 	case *app.TaskStatus:
 		renderTask(&b, r.State)
-		fmt.Fprintf(&b, "  hint      localllm tasks wait %s\n", r.ID)
+		if !r.Ended() {
+			fmt.Fprintf(&b, "  hint      localllm tasks wait %s\n", r.ID)
+		}
 	case map[string]any:
 		if all, ok := r["tasks"].([]tasks.State); ok {
 			return renderTasks(w, all)
@@ -188,6 +191,11 @@ func renderStatus(b *strings.Builder, r *app.Status) {
 	}
 }
 
+// verified reports whether an attempt got as far as verify: these outcomes come before it.
+func verified(a delegate.Attempt) bool {
+	return !slices.Contains([]string{"rejected", "conflict", "engine failed"}, a.Outcome)
+}
+
 func renderResult(b *strings.Builder, r *delegate.Result) {
 	fmt.Fprintf(b, "%s", r.Status)
 	if r.Reason != "" {
@@ -199,7 +207,7 @@ func renderResult(b *strings.Builder, r *delegate.Result) {
 	}
 	if r.Verify != nil {
 		after := fmt.Sprintf("%d after", r.Verify.Exit)
-		if len(r.Attempts) == 0 {
+		if !slices.ContainsFunc(r.Attempts, verified) {
 			after = "not run after"
 		}
 		fmt.Fprintf(b, "  verify    %s: exit %d before, %s (%.1f s)\n", r.Verify.Command, r.Verify.BaselineExit, after, r.Verify.Seconds)

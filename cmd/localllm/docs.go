@@ -64,6 +64,8 @@ Shell completion, man pages, and the variables that it reads:
 |---|---|
 | ` + "`LOCALLLM_HOME`" + ` | one folder for configuration, state and locks, in place of ` + "`~/.config/localllm/config.toml` and `~/.local/state/localllm`" + ` of the user who runs it, whatever ` + "`HOME`" + ` says |
 | ` + "`LOCALLLM_LLAMA_SERVER`, `LOCALLLM_OLLAMA`" + ` | path of an engine that is not on the PATH, such as those that ` + "`make engines` puts into `.engines/bin`" + ` |
+| ` + "`LOCALLLM_NVML`" + ` | path of NVIDIA's library, where it is not found |
+| ` + "`LOCALLLM_AUTO_ENABLE`" + ` and so on | a plain key of the configuration, ` + "`auto_enable`" + ` here, for one run |
 | ` + "`OLLAMA_HOST`, `OLLAMA_MODELS`" + ` | as Ollama itself reads them |
 | ` + "`NO_COLOR`" + ` | no colours |
 `

@@ -132,7 +132,11 @@ func TestAKilledRunnerHasFailed(t *testing.T) {
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
+	killed := time.Now()
 	st := await(t, s, o.ID, State.Ended)
+	if took := time.Since(killed); took > 5*time.Second { // milliseconds: the kernel drops the runner's lock
+		t.Errorf("it took %v", took)
+	}
 	if st.State != Failed || !strings.Contains(st.Error, "died without a result while hanging") {
 		t.Errorf("%+v", st)
 	}

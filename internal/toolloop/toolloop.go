@@ -267,8 +267,11 @@ func (c *conversation) say(what string, g delegate.Generating) {
 		return
 	}
 	phase := fmt.Sprintf("turn %d of %d", min(c.turns+1, c.maxTurns()), c.maxTurns())
-	if what != "" {
+	switch {
+	case what != "":
 		phase = fmt.Sprintf("turn %d of %d: %s", c.turns, c.maxTurns(), what)
+	case g.OutputTokens > 0:
+		phase += ": generating" // the tokens are shown behind it
 	}
 	c.order.Progress(delegate.Update{Phase: phase, Generating: g})
 }

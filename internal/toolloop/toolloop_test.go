@@ -5,6 +5,7 @@ package toolloop
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -212,5 +213,18 @@ func TestADryRunAsksNobody(t *testing.T) {
 	r := newRig(t)
 	if res := r.run(delegate.Task{DryRun: true}); res.Status != delegate.Planned || len(r.model.asked) != 0 {
 		t.Errorf("%+v", res)
+	}
+}
+
+// What is shown reads as words where the count of tokens follows.
+func TestPhasesOfATurn(t *testing.T) {
+	var got []string
+	c := &conversation{Loop: &Loop{}, order: delegate.WorkOrder{Task: delegate.Task{MaxTurns: 9}, Progress: func(u delegate.Update) { got = append(got, u.Phase) }}}
+	c.say("", delegate.Generating{})
+	c.say("", delegate.Generating{Phase: "generating", OutputTokens: 7})
+	c.turns = 1
+	c.say("read_file", delegate.Generating{})
+	if want := []string{"turn 1 of 9", "turn 1 of 9: generating", "turn 1 of 9: read_file"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
 	}
 }

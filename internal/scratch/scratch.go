@@ -140,7 +140,10 @@ func Sweep(layout paths.Layout) {
 			continue
 		}
 		// Its maker is about to write it, or died before: then there was no folder yet.
-		if info, err := e.Info(); err == nil && time.Since(info.ModTime()) > time.Hour {
+		if info, err := e.Info(); err != nil || time.Since(info.ModTime()) < time.Hour {
+			continue
+		}
+		if held, err := filelock.Held(path); err == nil && !held { // it may also be that we could not read
 			_ = os.Remove(path)
 		}
 	}
@@ -150,10 +153,7 @@ func Sweep(layout paths.Layout) {
 func sweepOne(path, nonce string, r record) {
 	lock, err := filelock.Try(path)
 	if errors.Is(err, filelock.ErrHeld) && !r.Owner.Alive() {
-		// A child that the dead owner was about to start keeps what it inherited until its own program begins.
-		ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
-		lock, err = filelock.Take(ctx, path)
-		cancel()
+		lock, err = await(path, nonce)
 	}
 	if err != nil {
 		return // it lives, or the next one tries again
@@ -167,13 +167,31 @@ func sweepOne(path, nonce string, r record) {
 	(&Folder{record: path, lock: lock}).letGo()
 }
 
-// end kills what carries the nonce, and waits until the kernel has taken it away: until then it may still write.
-func end(nonce string) {
-	for range 200 {
-		proc.Sweep(nonce)
-		if len(proc.Marked(nonce)) == 0 {
-			return
+// await waits for the lock of a dead owner. A child that he was about to start keeps what it inherited until its own
+// program begins. Or somebody else sweeps: then what worked there has to be gone before we go on, for it could write
+// over the files that our caller is going to put back.
+func await(path, nonce string) (*filelock.Lock, error) {
+	for until := time.Now().Add(patience); ; {
+		ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+		lock, err := filelock.Take(ctx, path)
+		cancel()
+		if err == nil || time.Now().After(until) || len(proc.Marked(nonce)) == 0 {
+			return lock, err
 		}
-		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// patience is how long what was killed may take to go.
+const patience = 2 * time.Second
+
+// end kills what carries the nonce, and waits until the kernel has taken it away: until then it may still write. A
+// process that is just becoming another program shows no environment for a moment: what is gone is so at several looks.
+func end(nonce string) {
+	for quiet, until := 0, time.Now().Add(patience); quiet < 3 && time.Now().Before(until); quiet++ {
+		proc.Sweep(nonce)
+		if len(proc.Marked(nonce)) > 0 {
+			quiet = -1
+		}
+		time.Sleep(5 * time.Millisecond)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"localllm/internal/filelock"
 	"localllm/internal/paths"
 	"localllm/internal/proc"
 )
@@ -130,6 +131,38 @@ func TestWhatAKilledMakerLeftIsEnded(t *testing.T) {
 	}
 }
 
+// Whoever comes while another one sweeps goes on to put files back: no process may be left by then that writes to them.
+func TestASweepWaitsForAnothersSweep(t *testing.T) {
+	layout := paths.Layout{Run: filepath.Join(t.TempDir(), "run")}
+	path, nonce := killed(t, layout)
+	other, err := filelock.Take(t.Context(), filepath.Join(recordsOf(layout), nonce))
+	if err != nil {
+		t.Fatal(err)
+	}
+	swept := make(chan int, 1)
+	go func() {
+		Sweep(layout)
+		swept <- len(proc.Marked(nonce))
+	}()
+	select {
+	case left := <-swept:
+		end(nonce)
+		t.Fatalf("it did not wait, and %d processes were left", left)
+	case <-time.After(patience / 4):
+	}
+	end(nonce)
+	if left := <-swept; left > 0 || !there(path) {
+		t.Errorf("%d processes; the folder %v, which the other one holds", left, there(path))
+	}
+	if err := other.Release(); err != nil {
+		t.Fatal(err)
+	}
+	Sweep(layout)
+	if there(path) || len(records(t, layout)) > 0 {
+		t.Errorf("left: the folder %v, records %v", there(path), records(t, layout))
+	}
+}
+
 // A record that names what it could not have made is no reason to remove anything.
 func TestOnlyWhatIsItsOwnIsRemoved(t *testing.T) {
 	layout := paths.Layout{Run: filepath.Join(t.TempDir(), "run")}
@@ -164,6 +197,11 @@ func TestOnlyWhatIsItsOwnIsRemoved(t *testing.T) {
 	if left := records(t, layout); len(left) != 2 { // of a newer release, and one that is being written
 		t.Errorf("left: %v", left)
 	}
+	slow := proc.NewNonce() // its maker has written nothing yet
+	lock, err := filelock.Try(filepath.Join(recordsOf(layout), slow))
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, e := range records(t, layout) {
 		old := time.Now().Add(-2 * time.Hour)
 		if err := os.Chtimes(filepath.Join(recordsOf(layout), e.Name()), old, old); err != nil {
@@ -171,8 +209,15 @@ func TestOnlyWhatIsItsOwnIsRemoved(t *testing.T) {
 		}
 	}
 	Sweep(layout)
-	if left := records(t, layout); len(left) != 1 {
+	if left := records(t, layout); len(left) != 2 || !there(filepath.Join(recordsOf(layout), slow)) {
 		t.Errorf("left after an hour: %v", left)
+	}
+	if err := lock.Release(); err != nil {
+		t.Fatal(err)
+	}
+	Sweep(layout)
+	if left := records(t, layout); len(left) != 1 {
+		t.Errorf("left after an hour, when its maker is gone: %v", left)
 	}
 }
 

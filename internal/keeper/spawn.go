@@ -30,6 +30,9 @@ func (c *Client) spawn() error {
 		if c.breathes(born) {
 			return nil
 		}
+		if born.Alive() {
+			break // too slow, and another beside it would be no faster
+		}
 	}
 	return hint.New("starting the keeper: it did not come up", "try it in the foreground: localllm keeper --foreground")
 }

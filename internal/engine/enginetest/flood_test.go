@@ -41,20 +41,28 @@ func TestReplyOf200MB(t *testing.T) {
 	}{
 		"llama-server": {
 			"text/event-stream", "", delta("data: {\"choices\":[{\"delta\":{\"content\":%s}}]}\n\n"),
-			func(url string) (delegate.Completer, error) { return llamaserver.Connect(lifecycle.Endpoint{URL: url, Context: 4096}) },
+			func(url string) (delegate.Completer, error) {
+				return llamaserver.Connect(lifecycle.Endpoint{URL: url, Context: 4096})
+			},
 		},
 		"ollama": {
 			"application/x-ndjson", "", delta("{\"message\":{\"role\":\"assistant\",\"content\":%s},\"done\":false}\n"),
-			func(url string) (delegate.Completer, error) { return ollama.Connect(lifecycle.Endpoint{URL: url, Context: 4096}) },
+			func(url string) (delegate.Completer, error) {
+				return ollama.Connect(lifecycle.Endpoint{URL: url, Context: 4096})
+			},
 		},
 		"openai": {
 			"text/event-stream", "", delta("data: {\"choices\":[{\"delta\":{\"content\":%s}}]}\n\n"),
-			func(url string) (delegate.Completer, error) { return openai.Connect(remote.Endpoint{BaseURL: url, Model: "m"}, "openai") },
+			func(url string) (delegate.Completer, error) {
+				return openai.Connect(remote.Endpoint{BaseURL: url, Model: "m"}, "openai")
+			},
 		},
 		"anthropic": {
 			"text/event-stream", "data: {\"type\":\"content_block_start\",\"index\":0,\"content_block\":{\"type\":\"text\",\"text\":\"\"}}\n\n",
 			delta("data: {\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"type\":\"text_delta\",\"text\":%s}}\n\n"),
-			func(url string) (delegate.Completer, error) { return anthropic.Connect(remote.Endpoint{BaseURL: url, Model: "m"}, "anthropic") },
+			func(url string) (delegate.Completer, error) {
+				return anthropic.Connect(remote.Endpoint{BaseURL: url, Model: "m"}, "anthropic")
+			},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

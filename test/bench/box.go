@@ -43,7 +43,7 @@ func newBox(ctx context.Context) (b *box, err error) {
 		return nil, err
 	}
 	b.program, b.model = filepath.Join(b.dir, "localllm"), filepath.Join(b.dir, "practice.gguf")
-	build := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-ldflags", "-s -w", "-o", b.program, "./cmd/localllm")
+	build := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-ldflags", "-s -w"+commit(ctx), "-o", b.program, "./cmd/localllm")
 	build.Dir = b.root
 	if out, err := build.CombinedOutput(); err != nil {
 		b.close()
@@ -53,6 +53,15 @@ func newBox(ctx context.Context) (b *box, err error) {
 }
 
 func (b *box) close() { _ = os.RemoveAll(b.dir) }
+
+// commit is the linker's flag that lets the program say which one it is; empty outside a checkout.
+func commit(ctx context.Context) string {
+	out, err := exec.CommandContext(ctx, "git", "rev-parse", "--short", "HEAD").Output()
+	if err != nil {
+		return ""
+	}
+	return " -X main.commit=" + strings.TrimSpace(string(out))
+}
 
 func (b *box) versions(ctx context.Context) string {
 	var all []string

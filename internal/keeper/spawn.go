@@ -2,6 +2,7 @@ package keeper
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -51,11 +52,13 @@ func (c *Client) bear() (proc.Identity, error) {
 		env = RelevantEnv(os.Environ())
 	}
 	var said, named bytes.Buffer
-	p, err := proc.Start(proc.Command{Path: exe, Args: []string{"keeper", "--spawn"}, Env: env, Dir: "/", Stdout: &named, Stderr: &said, Session: true})
-	if err != nil {
-		return proc.Identity{}, err
+	ctx, cancel := context.WithTimeout(context.Background(), firstBreath)
+	defer cancel()
+	exit, err := proc.Run(ctx, proc.Command{Path: exe, Args: []string{"keeper", "--spawn"}, Env: env, Dir: "/", Stdout: &named, Stderr: &said, Session: true})
+	if err == nil && exit != 0 {
+		err = fmt.Errorf("exit status %d", exit)
 	}
-	if err := p.Wait(); err != nil {
+	if err != nil {
 		return proc.Identity{}, hint.Add(fmt.Errorf("%w %s", err, strings.TrimSpace(said.String())), "try it in the foreground: localllm keeper --foreground")
 	}
 	var born proc.Identity
